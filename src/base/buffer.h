@@ -1,0 +1,57 @@
+/*
+ * Refcounted memory: what tensors lie in and what sockets read into and write
+ * from, so that the two towers share bytes without a copy.
+ *
+ * Buffers come from a pool. Small ones are kept by size class and thread;
+ * large ones (from BUFFER_LARGE) by exact size, with huge pages where the
+ * kernel has them, because fresh pages cost more than the network does. Large
+ * buffers that nobody asked for in the last seconds go back to the system, see
+ * buffer_trim(). Sanitizer builds do not pool, so that they see every end of
+ * life.
+ *
+ * Threads: all functions may be called from any.
+ */
+#ifndef BASE_BUFFER_H
+#define BASE_BUFFER_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+#define BUFFER_ALIGN 64
+#define BUFFER_LARGE (64u << 10)
+
+struct buffer {
+    atomic_uint refs;
+    uint8_t *data;
+    size_t size; /* bytes that the owner asked for */
+    /* The rest belongs to the pool, or to the one who wrapped. */
+    size_t room;
+    void (*release)(struct buffer *);
+    void *arg;
+    struct buffer *next;
+    uint64_t idle_since_ms;
+};
+
+/* One reference; data aligned to BUFFER_ALIGN, not zeroed. NULL when there is
+ * no such amount of memory. */
+struct buffer *buffer_new(size_t size);
+/* Memory of someone else's: free_fn(arg) is called with the last reference. */
+struct buffer *buffer_wrap(void *data, size_t size, void (*free_fn)(void *),
+                           void *arg);
+struct buffer *buffer_ref(struct buffer *b);
+void buffer_unref(struct buffer *b); /* accepts NULL */
+
+/* Nobody else holds it: it may be written in place. */
+static inline bool buffer_unique(const struct buffer *b)
+{
+    return atomic_load_explicit(&((struct buffer *)b)->refs,
+                                memory_order_acquire) == 1;
+}
+
+/* Gives large buffers back that were idle for longer than age_ms. */
+void buffer_trim(uint64_t age_ms);
+/* Bytes in use by live buffers, and bytes kept for reuse. */
+void buffer_usage(size_t *ret_live, size_t *ret_idle);
+
+#endif

@@ -1,0 +1,58 @@
+#include "base/crc32c.h"
+
+#include <pthread.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+static uint32_t table[256];
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+static void table_make(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? (c >> 1) ^ 0x82f63b78u : c >> 1;
+        table[i] = c;
+    }
+}
+
+static uint32_t crc_portable(uint32_t c, const uint8_t *p, size_t len)
+{
+    pthread_once(&table_once, table_make);
+    while (len--)
+        c = table[(c ^ *p++) & 0xff] ^ (c >> 8);
+    return c;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t
+crc_sse42(uint32_t crc, const uint8_t *p, size_t len)
+{
+    uint64_t c = crc;
+
+    for (; len >= 8; p += 8, len -= 8) {
+        uint64_t word;
+
+        memcpy(&word, p, 8);
+        c = _mm_crc32_u64(c, word);
+    }
+    while (len--)
+        c = _mm_crc32_u8((uint32_t)c, *p++);
+    return (uint32_t)c;
+}
+#endif
+
+uint32_t crc32c(uint32_t crc, const void *data, size_t len)
+{
+    uint32_t c = ~crc;
+
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2"))
+        return ~crc_sse42(c, data, len);
+#endif
+    return ~crc_portable(c, data, len);
+}

@@ -1,0 +1,32 @@
+/*
+ * A pool of threads for work that computes. Nothing that runs here may wait
+ * for a peer, a queue or another job: what waits is a callback.
+ *
+ * pool_for() splits one loop over the pool and the caller, who always takes
+ * part, so it makes progress also when every thread is busy.
+ */
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
+
+#include "base/base.h"
+
+struct pool;
+
+/* A job lies inside of whatever is to be done; the pool only links it. */
+struct pool_job {
+    struct pool_job *next;
+    void (*run)(struct pool_job *);
+};
+
+struct pool *pool_new(int threads);
+/* Finishes what was posted, then ends the threads. */
+void pool_free(struct pool *p);
+int pool_threads(const struct pool *p);
+void pool_post(struct pool *p, struct pool_job *job);
+
+/* Calls fn(arg, begin, end) for pieces that cover [0, n), none shorter than
+ * grain but the last. Returns when all are done. p may be NULL. */
+void pool_for(struct pool *p, int64_t n, int64_t grain,
+              void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
+
+#endif
