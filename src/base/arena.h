@@ -24,6 +24,7 @@ char *arena_strn(struct arena *a, const char *text, size_t len);
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF(2, 3);
 
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
-#define ARENA_ARRAY(a, type, n) ((type *)arena_alloc((a), sizeof(type) * (size_t)(n)))
+#define ARENA_ARRAY(a, type, n)                                                \
+    ((type *)arena_alloc((a), sizeof(type) * (size_t)(n)))
 
 #endif

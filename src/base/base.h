@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MUST_USE __attribute__((warn_unused_result))
+#define MUST_USE          __attribute__((warn_unused_result))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define NORETURN __attribute__((noreturn))
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define CONTAINER(ptr, type, field) \
+#define NORETURN          __attribute__((noreturn))
+#define LIKELY(x)         __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)       __builtin_expect(!!(x), 0)
+#define COUNT(array)      (sizeof(array) / sizeof((array)[0]))
+#define CONTAINER(ptr, type, field)                                            \
     ((type *)((char *)(ptr)-offsetof(type, field)))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -40,11 +40,11 @@
  * has being chosen when the program is loaded. The sanitizers' run times are
  * not up yet when the choice is made, so their builds have one version.
  */
-#if defined(BASE_TSAN) || defined(BASE_ASAN) || !defined(__x86_64__) || \
+#if defined(BASE_TSAN) || defined(BASE_ASAN) || !defined(__x86_64__) ||        \
     defined(BASE_NO_CLONES)
 #define VECTOR_CLONES
 #else
-#define VECTOR_CLONES \
+#define VECTOR_CLONES                                                          \
     __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #endif
 
@@ -59,10 +59,10 @@
 #endif
 
 /* A mistake of ours: say where, and stop. Also in release builds. */
-#define CHECK(cond)                                 \
-    do {                                            \
-        if (UNLIKELY(!(cond)))                      \
-            base_panic(__FILE__, __LINE__, #cond);  \
+#define CHECK(cond)                                                            \
+    do {                                                                       \
+        if (UNLIKELY(!(cond)))                                                 \
+            base_panic(__FILE__, __LINE__, #cond);                             \
     } while (0)
 
 NORETURN void base_panic(const char *file, int line, const char *what);

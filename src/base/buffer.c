@@ -19,11 +19,12 @@
  * from 256 bytes on being enough to keep the waste low where it adds up. Each
  * thread keeps up to KEEP of a class; what is beyond goes to malloc.
  */
-#define HEAD ((sizeof(struct buffer) + BUFFER_ALIGN - 1) & ~(size_t)(BUFFER_ALIGN - 1))
-#define CLASS_MIN 8
+#define HEAD                                                                   \
+    ((sizeof(struct buffer) + BUFFER_ALIGN - 1) & ~(size_t)(BUFFER_ALIGN - 1))
+#define CLASS_MIN   8
 #define CLASS_COUNT 10
-#define KEEP 64
-#define HUGE_PAGE ((size_t)2 << 20)
+#define KEEP        64
+#define HUGE_PAGE   ((size_t)2 << 20)
 
 struct cache {
     struct buffer *first[CLASS_COUNT];
@@ -114,7 +115,8 @@ static struct buffer *small_new(size_t size)
             return b;
         }
     }
-    b = aligned_alloc(BUFFER_ALIGN, HEAD + (POOLED ? room : (size + 63) & ~(size_t)63));
+    b = aligned_alloc(BUFFER_ALIGN,
+                      HEAD + (POOLED ? room : (size + 63) & ~(size_t)63));
     if (b) {
         b->data = (uint8_t *)b + HEAD;
         b->room = room;
@@ -169,8 +171,8 @@ static struct buffer *large_new(size_t size)
     b = large_reuse(room);
     if (b)
         return b;
-    data = mmap(NULL, room, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    data = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                -1, 0);
     if (data == MAP_FAILED)
         return NULL;
     if (room >= HUGE_PAGE)

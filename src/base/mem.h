@@ -8,23 +8,23 @@
 
 #include "base/base.h"
 
-void *mem_new(size_t size);                      /* zeroed */
-void *mem_array(size_t count, size_t size);      /* zeroed */
+void *mem_new(size_t size);                 /* zeroed */
+void *mem_array(size_t count, size_t size); /* zeroed */
 void *mem_grow(void *old, size_t count, size_t size);
 void *mem_copy(const void *data, size_t size);
 char *mem_str(const char *text);
-char *mem_strn(const char *text, size_t len);    /* NUL-terminated */
+char *mem_strn(const char *text, size_t len); /* NUL-terminated */
 char *mem_printf(const char *fmt, ...) PRINTF(1, 2);
 void mem_free(void *ptr);
 
 #define MEM_NEW(type) ((type *)mem_new(sizeof(type)))
 
 /* Makes room for one more element in a growing array and returns its place. */
-#define MEM_PUSH(array, count, cap)                                       \
-    ((count) == (cap)                                                     \
-         ? (void)((cap) = (cap) ? (cap)*2 : 8,                            \
-                  (array) = mem_grow((array), (cap), sizeof(*(array))))   \
-         : (void)0,                                                       \
+#define MEM_PUSH(array, count, cap)                                            \
+    ((count) == (cap)                                                          \
+         ? (void)((cap) = (cap) ? (cap)*2 : 8,                                 \
+                  (array) = mem_grow((array), (cap), sizeof(*(array))))        \
+         : (void)0,                                                            \
      &(array)[(count)++])
 
 #endif

@@ -10,8 +10,8 @@ void base_panic(const char *file, int line, const char *what)
     abort();
 }
 
-enum mst_code status_set(struct status *st, enum mst_code code,
-                         const char *fmt, ...)
+enum mst_code status_set(struct status *st, enum mst_code code, const char *fmt,
+                         ...)
 {
     va_list args;
 

@@ -23,15 +23,15 @@ struct status {
     char msg[STATUS_MSG_MAX];
 };
 
-#define STATUS_INIT            \
-    {                          \
-        .code = MST_OK, .msg = "" \
+#define STATUS_INIT                                                            \
+    {                                                                          \
+        .code = MST_OK, .msg = ""                                              \
     }
 
 /* Sets code and message, and returns the code, so that `return status_set(…)`
  * is the usual way out. */
-enum mst_code status_set(struct status *st, enum mst_code code,
-                         const char *fmt, ...) PRINTF(3, 4);
+enum mst_code status_set(struct status *st, enum mst_code code, const char *fmt,
+                         ...) PRINTF(3, 4);
 /* Adds to the end of the message. */
 void status_append(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 /* A copy of src, without touching the unused tail of its message. */

@@ -1,0 +1,122 @@
+/*
+ * The table of ops, and what kernels use all the time.
+ */
+#include "op/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The shared pool is worth waking from about this much work on. */
+#define PARALLEL_MIN_NS 50000.0
+
+/* ---- outputs ---- */
+
+static enum dtype out_type(const struct op_ctx *c, int i)
+{
+    return dtype_base(c->node->out_types[i]);
+}
+
+enum mst_code op_out_new(struct op_ctx *c, int i, int ndim, const int64_t *dims)
+{
+    return tensor_new(op_out(c, i), out_type(c, i), ndim, dims, c->st);
+}
+
+enum mst_code op_out_like(struct op_ctx *c, int i, const struct tensor *like)
+{
+    return op_out_new(c, i, like->ndim, like->dims);
+}
+
+enum mst_code op_out_forward(struct op_ctx *c, int i, int in)
+{
+    struct tensor *t = &c->in[in].t;
+
+    if (tensor_unique(t) && dtype_is_plain((enum dtype)t->dtype) &&
+        dtype_size((enum dtype)t->dtype) == dtype_size(out_type(c, i))) {
+        *op_out(c, i) = tensor_ref(t);
+        op_out(c, i)->dtype = (uint8_t)out_type(c, i);
+        return MST_OK;
+    }
+    return op_out_like(c, i, t);
+}
+
+void op_out_same(struct op_ctx *c, int i, int in)
+{
+    *op_out(c, i) = tensor_ref(&c->in[in].t);
+}
+
+enum mst_code op_fail(struct op_ctx *c, enum mst_code code, const char *fmt,
+                      ...)
+{
+    char text[1536];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    return status_set(c->st, code, "%s", text);
+}
+
+void op_for(const struct op_ctx *c, int64_t n, double cost_ns,
+            void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
+    int64_t grain;
+
+    if ((double)n * cost_ns < 2 * PARALLEL_MIN_NS)
+        pool = NULL;
+    grain = (int64_t)(PARALLEL_MIN_NS / (cost_ns > 0 ? cost_ns : 1));
+    pool_for(pool, n, MAX(grain, 1), fn, arg);
+}
+
+/* ---- attributes ---- */
+
+const struct attr *op_attr(const struct op_node *n, const char *name)
+{
+    return attr_find(n->attrs, n->attr_count, name);
+}
+
+static const struct attr_value *one(const struct op_node *n, const char *name,
+                                    enum attr_kind kind)
+{
+    const struct attr *a = op_attr(n, name);
+
+    CHECK(a && a->kind == kind && !a->list);
+    return a->value;
+}
+
+int64_t op_attr_int(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_INT)->i;
+}
+
+float op_attr_float(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_FLOAT)->f;
+}
+
+bool op_attr_bool(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_BOOL)->b;
+}
+
+int op_attr_type(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_TYPE)->type;
+}
+
+struct attr_text op_attr_str(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_STRING)->s;
+}
+
+const struct shape *op_attr_shape(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_SHAPE)->shape;
+}
+
+const struct tensor *op_attr_tensor(const struct op_node *n, const char *name)
+{
+    return one(n, name, ATTR_TENSOR)->tensor;
+}
