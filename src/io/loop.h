@@ -30,10 +30,11 @@ struct loop_task {
     void (*run)(struct loop_task *);
 };
 
-/* Work at the end of the current turn. Adding it twice is adding it once; it
- * may add itself again, and then the next turn does not sleep. */
+/* Work at the end of the current turn. Zero it before its first use. Adding it
+ * twice is adding it once; it may add itself again while it runs, which is for
+ * the next turn, and then that one does not sleep. */
 struct loop_hook {
-    struct loop_hook *next, **link; /* link is NULL when it is not added */
+    struct loop_hook *prev, *next; /* NULL when it is not added */
     void (*run)(struct loop_hook *);
 };
 
@@ -73,7 +74,7 @@ bool loop_inside(const struct loop *loop);
 uint64_t loop_now_ns(const struct loop *loop);
 
 void loop_hook_add(struct loop *loop, struct loop_hook *hook);
-void loop_hook_del(struct loop_hook *hook);
+void loop_hook_del(struct loop_hook *hook); /* if it is added */
 
 /* Sets it, or sets it anew. */
 void loop_timer_set(struct loop *loop, struct loop_timer *timer,

@@ -1,0 +1,92 @@
+#include "io/spin.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define US_DEFAULT 200
+#define US_LIMIT   1000
+#define GAP_LIMIT  ((uint64_t)1000000)
+#define CHECK_NS   ((uint64_t)500000)
+
+/* The cores that this process may use; one means that polling keeps the peer
+ * from answering. */
+static int cores_usable(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set))
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return CPU_COUNT(&set);
+}
+
+static int us_wanted(int us_max)
+{
+    const char *text = getenv("MUSTER_SPIN_US");
+
+    if (us_max < 0)
+        return 0;
+    if (us_max > 0)
+        return MIN(us_max, US_LIMIT);
+    if (text && *text)
+        return MAX(0, MIN(atoi(text), US_LIMIT));
+    return US_DEFAULT;
+}
+
+void spin_init(struct spin *s, int us_max)
+{
+    *s = (struct spin){
+        .gap_ns = GAP_LIMIT,
+        .cores = (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .load_fd = -1,
+    };
+    if (cores_usable() < 2)
+        return;
+    s->ns_max = (uint64_t)us_wanted(us_max) * 1000;
+    if (s->ns_max)
+        s->load_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+}
+
+void spin_done(struct spin *s)
+{
+    if (s->load_fd >= 0)
+        close(s->load_fd);
+    s->load_fd = -1;
+}
+
+/* More threads want to run than there are cores. This loop is one of them. */
+static bool ask_crowded(const struct spin *s)
+{
+    char text[64];
+    ssize_t n = s->load_fd < 0 ? 0 : pread(s->load_fd, text, 63, 0);
+    int running;
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    if (sscanf(text, "%*f %*f %*f %d/", &running) != 1)
+        return false;
+    return running > s->cores;
+}
+
+uint64_t spin_budget_ns(struct spin *s, uint64_t now_ns, bool expecting)
+{
+    uint64_t limit = expecting ? s->ns_max : s->ns_max / 2;
+
+    if (s->gap_ns >= limit)
+        return 0;
+    if (now_ns - s->ns_check >= CHECK_NS) {
+        s->ns_check = now_ns;
+        s->crowded = ask_crowded(s);
+    }
+    if (s->crowded)
+        return 0;
+    return MIN(limit, 2 * s->gap_ns + 10000);
+}
+
+void spin_waited(struct spin *s, uint64_t ns)
+{
+    s->gap_ns = (3 * s->gap_ns + MIN(ns, GAP_LIMIT)) / 4;
+}
