@@ -11,7 +11,7 @@ import re
 import sys
 
 EVERYWHERE = ["base", "wire"]
-COMPUTE = ["tensor", "op", "kernel", "graph", "exec", "store"]
+COMPUTE = ["tensor", "store", "op", "kernel", "graph", "exec"]
 TRANSPORT = ["io", "rpc", "cluster"]
 JOINED = ["server", "client", "train", "api", "web", "cli"]
 

@@ -3,8 +3,8 @@
 
 Layout is clang-format's matter.  Here: no // comments, no tabs, no line past 80
 columns, no TODO without a reason, an essay at the head of each file, functions
-and files that fit in a head, exported names that begin with their file's stem
-or folder.  Exceptions stand in tools/style_exceptions.txt, each with a reason.
+and files that fit in a head, exported names that begin with their file's stem,
+their folder or a struct of their header.  Exceptions stand in tools/style_exceptions.txt, each with a reason.
 """
 import pathlib
 import re
@@ -107,15 +107,18 @@ def check_sizes(path, text, code):
 
 
 def check_names(path, code):
-    """A header's functions begin with its stem, its folder or mst_."""
+    """A header's functions begin with its stem, its folder, mst_, or the name
+    of a struct that it declares."""
     if path.suffix != ".h" or path.parts[0] not in ("src", "include"):
         return
     stem = path.stem.split("_")[0]
     folder = path.parent.name
     heads = {stem, stem.rstrip("s"), folder, folder.rstrip("s"), "mst"}
+    tags = set(re.findall(r"^(?:struct|union|enum) (\w+)", code, re.M))
     for match in DECLARATION.finditer(DECORATION.sub("", code)):
         name = match.group(1)
-        if name.split("_")[0] not in heads and not name.startswith(stem):
+        if (name.split("_")[0] not in heads and not name.startswith(stem)
+                and not any(name.startswith(tag + "_") for tag in tags)):
             yield ("name", path, 0, "%s() begins with none of: %s"
                    % (name, ", ".join(sorted(heads))))
 
