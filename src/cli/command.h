@@ -9,6 +9,7 @@
 
 enum { EXIT_USAGE = 2 };
 
+int ops_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 

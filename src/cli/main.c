@@ -18,6 +18,7 @@ static const struct command {
     const char *summary;
 } commands[] = {
     { "serve", serve_main, "run one task of a cluster (a ps, a worker)" },
+    { "ops", ops_main, "list the ops that a task can run" },
     { "version", version_main, "print the version" },
     { "help", help_main, "print this text, or that of a subcommand" },
 };

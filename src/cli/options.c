@@ -216,8 +216,10 @@ static enum mst_code parse_one(const struct option *table,
     enum mst_code code;
     char *value;
 
-    if (o->kind == OPTION_SWITCH) {
-        w->at++;
+    if (o->kind == OPTION_SWITCH || o->kind == OPTION_HELP) {
+        if (strchr(*w->at++, '='))
+            return status_set(st, MST_INVALID_ARGUMENT, "--%s takes no value",
+                              o->name);
         *(bool *)field = true;
         return MST_OK;
     }
@@ -243,7 +245,7 @@ enum mst_code options_parse(const struct option *table, int argc, char **argv,
         enum mst_code code =
             o ? parse_one(table, o, &w, into, st) : unknown(table, *w.at, st);
 
-        if (code || o->kind == OPTION_SWITCH)
+        if (code || o->kind == OPTION_HELP)
             return code;
     }
     return MST_OK;

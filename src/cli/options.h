@@ -28,10 +28,11 @@
 #include "base/status.h"
 
 enum option_kind {
-    OPTION_TEXT,  /* char *: joined, blanks at the joints dropped */
-    OPTION_INT,   /* int, from 0 up */
-    OPTION_WORD,  /* char *: one of the words in `value`, "a|b|c" */
-    OPTION_SWITCH /* bool: takes no value; ends the parsing (--help) */
+    OPTION_TEXT,   /* char *: joined, blanks at the joints dropped */
+    OPTION_INT,    /* int, from 0 up */
+    OPTION_WORD,   /* char *: one of the words in `value`, "a|b|c" */
+    OPTION_SWITCH, /* bool: takes no value */
+    OPTION_HELP    /* the same, and what follows is not looked at */
 };
 
 struct option {

@@ -16,7 +16,7 @@
 struct answers {
     char *ps, *worker, *job, *log;
     int task;
-    bool help;
+    bool quick, help;
 };
 
 #define ROW(name, kind, field, value, help)                                    \
@@ -33,7 +33,8 @@ static const struct option table[] = {
     ROW("job_name", OPTION_TEXT, job, "NAME", "which job"),
     ROW("task_index", OPTION_INT, task, "N", "which task"),
     ROW("log", OPTION_WORD, log, "warn|info", "how much to say"),
-    ROW("help", OPTION_SWITCH, help, NULL, "this text"),
+    ROW("quick", OPTION_SWITCH, quick, NULL, "no value"),
+    ROW("help", OPTION_HELP, help, NULL, "this text"),
     { 0 },
 };
 
@@ -195,6 +196,16 @@ static void test_far_names_are_not_suggested(void **state)
     assert_string_equal(st.msg, "There is no option --zzz");
 }
 
+static void test_switch_takes_no_value(void **state)
+{
+    assert_int_equal(parse("--quick --job_name=ps"), 0);
+    assert_true(got.quick);
+    assert_string_equal(got.job, "ps");
+    assert_int_equal(parse("--quick ps"), MST_INVALID_ARGUMENT);
+    assert_int_equal(parse("--quick=ps"), MST_INVALID_ARGUMENT);
+    assert_says("--quick takes no value");
+}
+
 static void test_help_ends_the_parsing(void **state)
 {
     assert_int_equal(parse("--task_index=3 --help --nonsense"), 0);
@@ -235,6 +246,7 @@ int main(void)
         TEST(test_last_of_two_wins),
         TEST(test_mistakes_are_explained),
         TEST(test_far_names_are_not_suggested),
+        TEST(test_switch_takes_no_value),
         TEST(test_help_ends_the_parsing),
         TEST(test_help_text_has_every_row_within_the_width),
     };

@@ -42,7 +42,7 @@ static const struct option table[] = {
     ROW("loops", OPTION_INT, loops, "N",
         "threads that serve connections; 0, as if not given, leaves it to the "
         "server"),
-    ROW("help", OPTION_SWITCH, help, NULL, "this text"),
+    ROW("help", OPTION_HELP, help, NULL, "this text"),
     /* Names that other launchers give to the same things. */
     ROW("ps", OPTION_TEXT, ps_hosts, "HOSTS", NULL),
     ROW("worker", OPTION_TEXT, worker_hosts, "HOSTS", NULL),
