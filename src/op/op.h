@@ -130,6 +130,8 @@ struct op_ctx {
     int64_t iter;
     bool in_dead; /* only for OP_SEND: the input is dead */
     void (*finish)(struct op_ctx *c, enum mst_code code); /* the executor's */
+    /* OP_SCRATCH bytes that last until op_finish(): asynchronous ops only. */
+    void *scratch;
 };
 
 /* The end of a run that returned OP_LATER. On failure c->st is filled. */

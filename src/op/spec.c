@@ -432,9 +432,9 @@ static enum mst_code check_attr(const struct spec_attr *a, const struct attr *v,
     return rc;
 }
 
-static enum mst_code complete_attrs(struct op_node *n, const struct op_spec *s,
-                                    struct status *st)
+enum mst_code spec_complete_attrs(struct op_node *n, struct status *st)
 {
+    const struct op_spec *s = spec_of(n->def);
     struct attr *attrs = ARENA_ARRAY(n->arena, struct attr, s->attr_count);
 
     for (int i = 0; i < s->attr_count; i++) {
@@ -540,7 +540,7 @@ enum mst_code spec_complete(struct op_node *n, struct status *st)
     int *types;
     enum mst_code rc;
 
-    rc = complete_attrs(n, s, st);
+    rc = spec_complete_attrs(n, st);
     if (rc)
         return rc;
     rc = spec_types(s, n->attrs, n->attr_count, n->name, n->arena, false,

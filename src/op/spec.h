@@ -49,6 +49,10 @@ const struct op_spec *spec_of(const struct op_def *def);
  */
 enum mst_code spec_complete(struct op_node *n, struct status *st) MUST_USE;
 
+/* Only the first of it: the attributes. */
+enum mst_code spec_complete_attrs(struct op_node *n,
+                                  struct status *st) MUST_USE;
+
 /* Only the types: of every input and output of a node with such attributes,
  * into arrays from the arena. */
 enum mst_code spec_types(const struct op_spec *spec, const struct attr *attrs,

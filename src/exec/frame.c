@@ -1,0 +1,447 @@
+#include "exec/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+/* ---- ready nodes ---- */
+
+void ready_init(struct ready *r)
+{
+    r->items = r->few;
+    r->head = r->tail = 0;
+    r->room = COUNT(r->few);
+}
+
+void ready_done(struct ready *r)
+{
+    if (r->items != r->few)
+        mem_free(r->items);
+}
+
+void ready_push(struct ready *r, struct item item)
+{
+    if (r->tail == r->room && r->head) {
+        memmove(r->items, r->items + r->head,
+                (size_t)(r->tail - r->head) * sizeof(item));
+        r->tail -= r->head;
+        r->head = 0;
+    }
+    if (r->tail == r->room) {
+        int room = r->room * 2;
+
+        if (r->items == r->few) {
+            r->items = mem_grow(NULL, (size_t)room, sizeof(item));
+            memcpy(r->items, r->few, sizeof(r->few));
+        } else {
+            r->items = mem_grow(r->items, (size_t)room, sizeof(item));
+        }
+        r->room = room;
+    }
+    r->items[r->tail++] = item;
+}
+
+/* ---- iterations ---- */
+
+static size_t align16(size_t n)
+{
+    return (n + 15) & ~(size_t)15;
+}
+
+struct iteration *iteration_new(struct step *s, struct frame *f)
+{
+    const struct plan_frame *d = f->def;
+    size_t slots = align16(sizeof(struct iteration));
+    size_t jobs =
+        slots + align16((size_t)d->slot_count * sizeof(struct op_value));
+    size_t async =
+        jobs + align16((size_t)d->node_count * sizeof(struct item_job));
+    size_t state = async + align16((size_t)d->async_count * sizeof(void *));
+    size_t total = state + (size_t)d->node_count * sizeof(atomic_uint);
+    struct iteration *it = s->spare[f->def_index];
+    uint8_t *base;
+
+    if (it) {
+        s->spare[f->def_index] = it->next;
+    } else {
+        it = mem_new(total);
+        base = (uint8_t *)it;
+        it->slots = (struct op_value *)(base + slots);
+        it->jobs = (struct item_job *)(base + jobs);
+        it->async = (struct async_run **)(base + async);
+        it->state = (atomic_uint *)(base + state);
+    }
+    it->frame = f;
+    it->number = 0;
+    it->inner = 0;
+    it->children = NULL;
+    it->next = NULL;
+    atomic_store_explicit(&it->outstanding, 0, memory_order_relaxed);
+    for (int i = 0; i < d->node_count; i++)
+        atomic_store_explicit(&it->state[i], d->pending[i],
+                              memory_order_relaxed);
+    return it;
+}
+
+/* Lets go of values that nobody took, after a failure. */
+void iteration_release(struct iteration *it, const struct plan_frame *def)
+{
+    for (int i = 0; i < def->slot_count; i++)
+        value_release(&it->slots[i]);
+}
+
+void iteration_free(struct iteration *it, const struct plan_frame *def)
+{
+    for (int i = 0; i < def->async_count; i++)
+        mem_free(it->async[i]);
+    mem_free(it);
+}
+
+static void iteration_spare(struct step *s, struct iteration *it)
+{
+    int at = it->frame->def_index;
+
+    it->next = s->spare[at];
+    s->spare[at] = it;
+}
+
+/* ---- delivery along edges ---- */
+
+static void schedule(struct step *s, const struct plan_node *n,
+                     struct iteration *it, bool dead, struct ready *r)
+{
+    atomic_fetch_add_explicit(&s->live, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&it->outstanding, 1, memory_order_relaxed);
+    ready_push(r, (struct item){ n, it, dead });
+}
+
+static void deliver_merge(struct step *s, const struct plan_node *n,
+                          struct iteration *it, int slot,
+                          struct op_value *value, struct ready *r)
+{
+    atomic_uint *state = &it->state[n->index];
+    uint32_t old;
+
+    if (slot == EDGE_CONTROL) {
+        old = atomic_fetch_sub_explicit(state, 1, memory_order_acq_rel);
+        if (MERGE_LEFT(old) == 1) {
+            if (old & MERGE_LIVE)
+                schedule(s, n, it, false, r);
+            else if (MERGE_DEAD(old) == n->data_in)
+                schedule(s, n, it, true, r);
+        }
+    } else if (!value) {
+        old = atomic_fetch_add_explicit(state, MERGE_DEAD_ONE,
+                                        memory_order_acq_rel);
+        if (!MERGE_LEFT(old) && MERGE_DEAD(old) + 1 == n->data_in)
+            schedule(s, n, it, true, r);
+    } else {
+        old =
+            atomic_fetch_or_explicit(state, MERGE_TAKEN, memory_order_acq_rel);
+        if (old & MERGE_TAKEN) {
+            value_release(value);
+            return;
+        }
+        it->slots[n->slot + slot] = *value;
+        *value = (struct op_value){ 0 };
+        old = atomic_fetch_or_explicit(state, MERGE_LIVE, memory_order_acq_rel);
+        if (!MERGE_LEFT(old))
+            schedule(s, n, it, false, r);
+    }
+}
+
+/* Moves value (NULL: dead, or a control edge) in. */
+static void deliver(struct step *s, const struct plan_edge *e,
+                    struct iteration *it, struct op_value *value, bool dead,
+                    struct ready *r)
+{
+    const struct plan_node *n = &s->plan->nodes[e->dst];
+    atomic_uint *state = &it->state[n->index];
+    uint32_t old;
+
+    if (n->kind == OP_MERGE) {
+        deliver_merge(s, n, it, e->slot, value, r);
+        return;
+    }
+    if (value) {
+        it->slots[n->slot + e->slot] = *value;
+        *value = (struct op_value){ 0 };
+    } else if (dead && n->kind != OP_CONTROL_TRIGGER) {
+        atomic_fetch_or_explicit(state, STATE_DEAD, memory_order_relaxed);
+    }
+    old = atomic_fetch_sub_explicit(state, 1, memory_order_acq_rel);
+    if ((old & ~STATE_DEAD) == 1)
+        schedule(s, n, it, (old & STATE_DEAD) != 0, r);
+}
+
+static struct op_value value_copy(const struct op_value *v)
+{
+    return (struct op_value){ tensor_ref(&v->t), variable_ref(v->ref) };
+}
+
+/* All edges of a node into one iteration; outs keep what nobody wants. */
+static void deliver_all(struct step *s, const struct plan_node *n,
+                        struct iteration *it, struct op_value *outs, bool dead,
+                        struct ready *r)
+{
+    for (int o = 0; o < n->op.out_count; o++) {
+        struct op_value *v = outs && value_set(&outs[o]) ? &outs[o] : NULL;
+        int end = n->data_first[o + 1];
+
+        for (int k = n->data_first[o]; k < end; k++) {
+            struct op_value copy;
+
+            if (!v || k == end - 1) {
+                deliver(s, &n->data[k], it, v, !v, r);
+            } else {
+                copy = value_copy(v);
+                deliver(s, &n->data[k], it, &copy, false, r);
+            }
+        }
+    }
+    for (int k = 0; k < n->control_count; k++)
+        deliver(s, &n->control[k], it, NULL, dead, r);
+}
+
+/* ---- frames ---- */
+
+static uint64_t frame_id(const struct frame *parent,
+                         const struct iteration *iter,
+                         const struct plan_frame *def)
+{
+    return hash_combine(parent->id,
+                        hash_combine((uint64_t)iter->number, def->name_hash));
+}
+
+static struct iteration **ring_at(struct frame *f, int64_t number)
+{
+    return &f->ring[number % (f->def->parallel + 1)];
+}
+
+static struct frame *open_frame(struct step *s, struct iteration *it,
+                                int def_index)
+{
+    struct frame *f;
+
+    for (f = it->children; f; f = f->sibling)
+        if (f->def_index == def_index)
+            return f;
+    f = MEM_NEW(struct frame);
+    f->step = s;
+    f->def_index = def_index;
+    f->def = &s->plan->frames[def_index];
+    f->parent = it->frame;
+    f->parent_iter = it;
+    f->id = frame_id(it->frame, it, f->def);
+    f->enters_left = f->def->enter_count;
+    f->ring = mem_array((size_t)f->def->parallel + 1, sizeof(*f->ring));
+    f->alive = 1;
+    *ring_at(f, 0) = iteration_new(s, f);
+    f->sibling = it->children;
+    it->children = f;
+    it->inner++;
+    return f;
+}
+
+static void free_frame(struct frame *f)
+{
+    for (int i = 0; i < f->constant_count; i++)
+        value_release(&f->constants[i].value);
+    for (int i = 0; i < f->waiting_count; i++)
+        value_release(&f->waiting[i].value);
+    mem_free(f->constants);
+    mem_free(f->waiting);
+    mem_free(f->dead_exits);
+    mem_free(f->ring);
+    mem_free(f);
+}
+
+static void deliver_held(struct step *s, struct held *h, struct iteration *it,
+                         bool keep, struct ready *r)
+{
+    struct op_value v = { 0 };
+
+    if (!h->dead)
+        v = keep ? value_copy(&h->value) : h->value;
+    deliver_all(s, h->node, it, h->dead ? NULL : &v, h->dead, r);
+    value_release(&v);
+}
+
+/* Begins the next iteration with the values that wait for it. */
+static void begin_iteration(struct step *s, struct frame *f, struct ready *r)
+{
+    struct iteration *it = iteration_new(s, f);
+    struct held *waiting = f->waiting;
+    int count = f->waiting_count;
+
+    it->number = ++f->newest;
+    f->alive++;
+    *ring_at(f, it->number) = it;
+    f->dead_exit_count = 0;
+    f->waiting = NULL;
+    f->waiting_count = f->waiting_room = 0;
+    /* One more, so that it cannot end before all have been delivered. */
+    for (int i = 0; i < f->constant_count; i++)
+        deliver_held(s, &f->constants[i], it, true, r);
+    for (int i = 0; i < count; i++)
+        deliver_held(s, &waiting[i], it, false, r);
+    mem_free(waiting);
+}
+
+static bool iteration_over(const struct frame *f, const struct iteration *it)
+{
+    if (atomic_load_explicit(&it->outstanding, memory_order_acquire) ||
+        it->inner)
+        return false;
+    if (it->number == 0)
+        return f->enters_left == 0;
+    return it->number == f->newest - f->alive + 1;
+}
+
+/* Ends iterations and frames, as far as it goes, from this frame outward. */
+static void settle(struct step *s, struct frame *f, struct ready *r)
+{
+    while (f->parent) {
+        struct iteration *up = f->parent_iter, *it;
+        struct frame **at;
+
+        while (f->alive) {
+            it = *ring_at(f, f->newest - f->alive + 1);
+            if (!iteration_over(f, it))
+                return;
+            *ring_at(f, it->number) = NULL;
+            f->alive--;
+            iteration_spare(s, it);
+            if (f->waiting_count)
+                begin_iteration(s, f, r);
+        }
+        if (f->enters_left)
+            return;
+        for (int i = 0; i < f->dead_exit_count; i++)
+            deliver_all(s, f->dead_exits[i], up, NULL, true, r);
+        for (at = &up->children; *at != f; at = &(*at)->sibling)
+            ;
+        *at = f->sibling;
+        up->inner--;
+        free_frame(f);
+        f = up->frame;
+    }
+}
+
+static void enter(struct step *s, const struct plan_node *n,
+                  struct iteration *iter, struct op_value *outs, bool dead,
+                  struct ready *r)
+{
+    struct frame *f = open_frame(s, iter, n->out_frame);
+
+    if (n->constant_enter) {
+        struct held *h =
+            MEM_PUSH(f->constants, f->constant_count, f->constant_room);
+
+        *h = (struct held){ .node = n, .dead = dead };
+        if (!dead) {
+            h->value = outs[0];
+            outs[0] = (struct op_value){ 0 };
+        }
+        for (int64_t i = f->newest - f->alive + 1; i <= f->newest; i++)
+            deliver_held(s, h, *ring_at(f, i), true, r);
+    } else {
+        deliver_all(s, n, *ring_at(f, 0), outs, dead, r);
+    }
+    f->enters_left--;
+    settle(s, f, r);
+}
+
+static void next_iteration(struct step *s, const struct plan_node *n,
+                           struct iteration *iter, struct op_value *outs,
+                           struct ready *r)
+{
+    struct frame *f = iter->frame;
+    struct held *h;
+
+    if (iter->number < f->newest) {
+        deliver_all(s, n, *ring_at(f, iter->number + 1), outs, false, r);
+        return;
+    }
+    h = MEM_PUSH(f->waiting, f->waiting_count, f->waiting_room);
+    *h = (struct held){ .node = n, .value = outs[0] };
+    outs[0] = (struct op_value){ 0 };
+    if (f->alive < f->def->parallel)
+        begin_iteration(s, f, r);
+}
+
+static void leave(struct step *s, const struct plan_node *n,
+                  struct iteration *iter, struct op_value *outs, bool dead,
+                  struct ready *r)
+{
+    struct frame *f = iter->frame;
+
+    if (!dead)
+        deliver_all(s, n, f->parent_iter, outs, false, r);
+    else if (iter->number == f->newest)
+        *MEM_PUSH(f->dead_exits, f->dead_exit_count, f->dead_exit_room) = n;
+}
+
+void frame_propagate(struct step *s, const struct plan_node *n,
+                     struct iteration *iter, struct op_value *outs, bool dead,
+                     struct ready *r)
+{
+    switch (n->kind) {
+    case OP_ENTER:
+        pthread_mutex_lock(&s->frame_lock);
+        enter(s, n, iter, outs, dead, r);
+        pthread_mutex_unlock(&s->frame_lock);
+        break;
+    case OP_EXIT:
+        pthread_mutex_lock(&s->frame_lock);
+        leave(s, n, iter, outs, dead, r);
+        pthread_mutex_unlock(&s->frame_lock);
+        break;
+    case OP_NEXT_ITERATION:
+        if (dead)
+            break; /* where it ends */
+        pthread_mutex_lock(&s->frame_lock);
+        next_iteration(s, n, iter, outs, r);
+        pthread_mutex_unlock(&s->frame_lock);
+        break;
+    default:
+        deliver_all(s, n, iter, outs, dead, r);
+    }
+}
+
+void frame_node_done(struct step *s, struct iteration *iter, struct ready *r)
+{
+    struct frame *f = iter->frame;
+
+    if (!f->parent)
+        return;
+    pthread_mutex_lock(&s->frame_lock);
+    if (atomic_fetch_sub_explicit(&iter->outstanding, 1,
+                                  memory_order_acq_rel) == 1 &&
+        !atomic_load(&s->failed))
+        settle(s, f, r);
+    pthread_mutex_unlock(&s->frame_lock);
+}
+
+static void close_children(struct step *s, struct iteration *it)
+{
+    while (it->children) {
+        struct frame *f = it->children;
+
+        it->children = f->sibling;
+        for (int i = 0; i <= f->def->parallel; i++)
+            if (f->ring[i]) {
+                close_children(s, f->ring[i]);
+                iteration_release(f->ring[i], f->def);
+                iteration_spare(s, f->ring[i]);
+            }
+        free_frame(f);
+    }
+}
+
+void frame_close_all(struct step *s)
+{
+    close_children(s, s->root_iter);
+}

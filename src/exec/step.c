@@ -1,0 +1,631 @@
+#include "exec/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "exec/frame.h"
+
+/* From about how many elements on a kernel is worth moving to the pool: the
+ * wake-up of a thread costs some 50 us. */
+#define HEAVY_ELEMS     (128 << 10)
+#define EXPENSIVE_ELEMS (16 << 10)
+#define NEST_MAX        4
+#define IDLE_MAX        64
+
+enum phase { RUNNING, FINISHED, RETURNED };
+
+static _Thread_local bool on_pool; /* this thread may compute for long */
+static _Thread_local int nested;   /* op_finish() within op_finish() */
+
+static void run_ready(struct step *s, struct ready *r);
+
+/* ---- errors ---- */
+
+void step_fail(struct step *s, const struct status *st)
+{
+    bool first;
+
+    pthread_mutex_lock(&s->lock);
+    first = !s->st.code;
+    if (first)
+        status_copy(&s->st, st);
+    pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->failed, true);
+    if (first && s->on_failed)
+        s->on_failed(s->arg, st);
+}
+
+static void node_failed(struct step *s, const struct plan_node *n,
+                        struct status *st, enum mst_code code)
+{
+    st->code = code;
+    status_append(st, "\n\t [[{{node %s}}]]", n->op.name);
+    step_fail(s, st);
+}
+
+/* ---- one node ---- */
+
+static void record(struct step *s, const struct plan_node *n, uint64_t start_ns)
+{
+    struct step_stat *stat;
+    static _Thread_local uint32_t thread;
+
+    if (!thread)
+        thread = (uint32_t)syscall(SYS_gettid);
+    pthread_mutex_lock(&s->lock);
+    stat = MEM_PUSH(s->stats, s->stat_count, s->stat_room);
+    *stat = (struct step_stat){ .node = n,
+                                .scheduled_ns = start_ns,
+                                .start_ns = start_ns,
+                                .end_ns = clock_ns(),
+                                .thread = thread };
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void release_inputs(const struct plan_node *n, struct op_value *in)
+{
+    for (int i = 0; i < n->op.in_count; i++)
+        value_release(&in[i]);
+}
+
+static enum mst_code prepare_input(const struct plan_node *n, int i,
+                                   struct op_value *in, struct status *st)
+{
+    enum mst_code rc = MST_OK;
+    bool has;
+
+    if (n->kind == OP_MERGE && !value_set(in))
+        return MST_OK;
+    switch (n->in_how[i]) {
+    case IN_HANDLE:
+        return in->t.dtype == DT_RESOURCE
+                   ? MST_OK
+                   : status_set(st, MST_INVALID_ARGUMENT,
+                                "Input %d is not a handle", i);
+    case IN_REF:
+        if (!in->ref)
+            return status_set(st, MST_INVALID_ARGUMENT,
+                              "Input %d is not a reference to a variable", i);
+        if (n->flags & OP_UNINIT_REF)
+            return MST_OK;
+        pthread_mutex_lock(&in->ref->lock);
+        has = tensor_set(&in->ref->t);
+        pthread_mutex_unlock(&in->ref->lock);
+        break;
+    case IN_DEREF:
+        if (!in->ref)
+            return status_set(st, MST_INVALID_ARGUMENT,
+                              "Input %d is a handle and has no value", i);
+        rc = variable_read(in->ref, &in->t, st);
+        if (rc)
+            return rc;
+        has = tensor_set(&in->t);
+        break;
+    default:
+        return MST_OK;
+    }
+    if (!has)
+        return status_set(st, MST_FAILED_PRECONDITION,
+                          "Attempting to use uninitialized value %s",
+                          in->ref->name);
+    if (n->in_how[i] == IN_DEREF) {
+        variable_unref(in->ref);
+        in->ref = NULL;
+    }
+    return MST_OK;
+}
+
+static enum mst_code prepare_inputs(const struct plan_node *n,
+                                    struct op_value *in, struct status *st)
+{
+    enum mst_code rc = MST_OK;
+
+    if (n->in_plain)
+        return MST_OK;
+    for (int i = 0; i < n->op.in_count && !rc; i++)
+        rc = prepare_input(n, i, &in[i], st);
+    return rc;
+}
+
+/* Whatever a kernel or a peer gave is what the graph says, or the step fails:
+ * the next kernel relies on it. */
+static enum mst_code check_outputs(const struct plan_node *n,
+                                   const struct op_value *out,
+                                   struct status *st)
+{
+    for (int i = 0; i < n->op.out_count; i++) {
+        int want = n->op.out_types[i];
+
+        if (!value_set(&out[i])) {
+            if (n->kind == OP_SWITCH || n->kind == OP_RECV)
+                continue;
+            return status_set(st, MST_INTERNAL,
+                              "Missing %d-th output from {{node %s}}", i,
+                              n->op.name);
+        }
+        if (out[i].ref
+                ? !dtype_is_ref(want)
+                : out[i].t.dtype != dtype_base(want) &&
+                      !(dtype_is_ref(want) && out[i].t.dtype == DT_RESOURCE))
+            return status_set(
+                st, MST_INTERNAL,
+                "Output %d of type %s does not match declared output type %s "
+                "for node {{node %s}}",
+                i, out[i].ref ? "ref" : dtype_name(out[i].t.dtype),
+                dtype_name(want), n->op.name);
+    }
+    return MST_OK;
+}
+
+static void node_over(struct step *s, const struct item *it, struct ready *r)
+{
+    frame_node_done(s, it->iter, r);
+}
+
+/* The kernel has returned: hands its outputs on. */
+static void complete(struct step *s, const struct item *it,
+                     struct op_value *out, enum mst_code code,
+                     struct status *st, struct ready *r)
+{
+    const struct plan_node *n = it->node;
+
+    release_inputs(n, it->iter->slots + n->slot);
+    if (!code)
+        code = check_outputs(n, out, st);
+    if (code)
+        node_failed(s, n, st, code);
+    else if (!atomic_load_explicit(&s->failed, memory_order_relaxed))
+        frame_propagate(s, n, it->iter, out, false, r);
+    for (int i = 0; i < n->op.out_count; i++)
+        value_release(&out[i]);
+    node_over(s, it, r);
+}
+
+/* ---- asynchronous nodes ---- */
+
+static void async_complete(struct step *s, struct async_run *a, struct ready *r)
+{
+    if (s->record)
+        record(s, a->item.node, a->start_ns);
+    complete(s, &a->item, a->out, a->code, &a->st, r);
+}
+
+static void end_node(struct step *s);
+
+/* Goes on with the step on this thread, from an asynchronous node on. */
+static void async_resume(struct async_run *a)
+{
+    struct step *s = a->item.iter->frame->step;
+    struct ready r;
+
+    ready_init(&r);
+    async_complete(s, a, &r);
+    run_ready(s, &r);
+    ready_done(&r);
+    end_node(s);
+}
+
+static void async_job(struct pool_job *job)
+{
+    struct async_run *a = CONTAINER(job, struct async_run, job);
+    bool was = on_pool;
+
+    on_pool = true;
+    async_resume(a);
+    on_pool = was;
+}
+
+static void async_finish(struct op_ctx *c, enum mst_code code)
+{
+    struct async_run *a = CONTAINER(c, struct async_run, c);
+    struct step *s = a->item.iter->frame->step;
+
+    a->code = code;
+    if (atomic_exchange(&a->phase, FINISHED) == RUNNING)
+        return; /* its run() has not returned yet: who called it goes on */
+    if (nested >= NEST_MAX && s->plan->env.pool) {
+        a->job.run = async_job;
+        pool_post(s->plan->env.pool, &a->job);
+        return;
+    }
+    nested++;
+    async_resume(a);
+    nested--;
+}
+
+static struct async_run *async_get(const struct item *it)
+{
+    const struct plan_node *n = it->node;
+    struct async_run **at = &it->iter->async[n->async];
+    struct async_run *a = *at;
+
+    if (!a) {
+        a = mem_new(sizeof(*a) +
+                    (size_t)n->op.out_count * sizeof(struct op_value));
+        *at = a;
+    }
+    a->item = *it;
+    status_clear(&a->st);
+    atomic_store_explicit(&a->phase, RUNNING, memory_order_relaxed);
+    return a;
+}
+
+/* True when the node is over; else it will come back by itself, and then the
+ * step must not be touched any more. */
+static bool async_run(struct step *s, const struct item *it, struct ready *r)
+{
+    struct async_run *a = async_get(it);
+    const struct plan_node *n = it->node;
+    enum mst_code rc;
+
+    a->c = (struct op_ctx){ .node = &n->op,
+                            .step = &s->env,
+                            .in = it->iter->slots + n->slot,
+                            .out = a->out,
+                            .st = &a->st,
+                            .frame_id = it->iter->frame->id,
+                            .iter = it->iter->number,
+                            .in_dead = it->dead,
+                            .finish = async_finish };
+    a->start_ns = s->record ? clock_ns() : 0;
+    rc = prepare_inputs(n, a->c.in, &a->st);
+    if (!rc)
+        rc = n->op.run(&a->c);
+    if (rc != OP_LATER) {
+        a->code = rc;
+    } else if (atomic_exchange(&a->phase, RETURNED) != FINISHED) {
+        return false;
+    }
+    async_complete(s, a, r);
+    return true;
+}
+
+/* ---- the loop ---- */
+
+static void sync_run(struct step *s, const struct item *it, struct ready *r)
+{
+    const struct plan_node *n = it->node;
+    struct op_value few[4], *out = few;
+    struct status st;
+    struct op_ctx c = { .node = &n->op,
+                        .step = &s->env,
+                        .in = it->iter->slots + n->slot,
+                        .st = &st,
+                        .frame_id = it->iter->frame->id,
+                        .iter = it->iter->number,
+                        .in_dead = it->dead };
+    uint64_t start_ns = s->record ? clock_ns() : 0;
+    enum mst_code rc;
+
+    if (n->op.out_count > (int)COUNT(few))
+        out = mem_array((size_t)n->op.out_count, sizeof(*out));
+    else
+        memset(few, 0, (size_t)n->op.out_count * sizeof(few[0]));
+    st.code = MST_OK;
+    st.msg[0] = '\0';
+    c.out = out;
+    rc = prepare_inputs(n, c.in, &st);
+    if (!rc)
+        rc = n->op.run(&c);
+    CHECK(rc != OP_LATER);
+    if (s->record)
+        record(s, n, start_ns);
+    complete(s, it, out, rc, &st, r);
+    if (out != few)
+        mem_free(out);
+}
+
+static bool is_heavy(const struct item *it)
+{
+    const struct plan_node *n = it->node;
+    const struct op_value *in = it->iter->slots + n->slot;
+    int64_t elems = 0;
+
+    if (n->flags & OP_BLOCKING)
+        return true;
+    for (int i = 0; i < n->op.in_count; i++)
+        if (in[i].t.dtype)
+            elems += in[i].t.count;
+    return elems >= (n->flags & OP_EXPENSIVE ? EXPENSIVE_ELEMS : HEAVY_ELEMS);
+}
+
+static bool moves_values(const struct plan_node *n)
+{
+    return n->kind != OP_ORDINARY || (n->flags & OP_ASYNC);
+}
+
+static void item_job(struct pool_job *job)
+{
+    struct item_job *j = CONTAINER(job, struct item_job, job);
+    struct step *s = j->item.iter->frame->step;
+    bool was = on_pool;
+    struct ready r;
+
+    on_pool = true;
+    ready_init(&r);
+    ready_push(&r, j->item);
+    run_ready(s, &r);
+    ready_done(&r);
+    on_pool = was;
+}
+
+/* True when the item was given to the pool. */
+static bool post_heavy(struct step *s, const struct item *it,
+                       const struct ready *r)
+{
+    struct pool *pool = s->plan->env.pool;
+    struct item_job *j;
+
+    if (!pool || it->dead || moves_values(it->node) || !is_heavy(it))
+        return false;
+    if (on_pool && r->head == r->tail)
+        return false; /* nothing else to do here: run it here */
+    j = &it->iter->jobs[it->node->index];
+    j->item = *it;
+    j->job.run = item_job;
+    pool_post(pool, &j->job);
+    return true;
+}
+
+/* False when the item is not over: it will come back by itself. */
+static bool process(struct step *s, const struct item *it, struct ready *r)
+{
+    const struct plan_node *n = it->node;
+
+    if (atomic_load_explicit(&s->failed, memory_order_relaxed)) {
+        release_inputs(n, it->iter->slots + n->slot);
+        node_over(s, it, r);
+        return true;
+    }
+    if (it->dead && n->kind != OP_SEND && n->kind != OP_RECV) {
+        release_inputs(n, it->iter->slots + n->slot);
+        frame_propagate(s, n, it->iter, NULL, true, r);
+        node_over(s, it, r);
+        return true;
+    }
+    if (n->async >= 0)
+        return async_run(s, it, r);
+    sync_run(s, it, r);
+    return true;
+}
+
+static void finish(struct step *s);
+
+static void end_node(struct step *s)
+{
+    if (atomic_fetch_sub_explicit(&s->live, 1, memory_order_acq_rel) == 1)
+        finish(s);
+}
+
+/*
+ * Runs until nothing is ready here. Each item counts in step->live until it is
+ * over; the last one finishes the step, after which it must not be touched:
+ * so one count is held back until the loop has ended.
+ */
+static void run_ready(struct step *s, struct ready *r)
+{
+    int over = 0;
+
+    while (r->head < r->tail) {
+        struct item it = r->items[r->head++];
+
+        if (post_heavy(s, &it, r))
+            continue;
+        if (process(s, &it, r))
+            over++;
+        /* Items that are left keep the step alive. */
+        if (over > 1) {
+            atomic_fetch_sub_explicit(&s->live, over - 1, memory_order_acq_rel);
+            over = 1;
+        }
+    }
+    if (over)
+        end_node(s);
+}
+
+/* ---- begin and end ---- */
+
+static struct step *step_new(struct plan *p)
+{
+    struct step *s = MEM_NEW(struct step);
+
+    s->plan = p;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->frame_lock, NULL);
+    s->spare = mem_array((size_t)p->frame_count, sizeof(*s->spare));
+    s->root.step = s;
+    s->root.def = &p->frames[0];
+    s->root_iter = iteration_new(s, &s->root);
+    if (p->arg_count)
+        s->args = mem_array((size_t)p->arg_count, sizeof(*s->args));
+    if (p->ret_count)
+        s->rets = mem_array((size_t)p->ret_count, sizeof(*s->rets));
+    return s;
+}
+
+static void step_free(struct step *s)
+{
+    for (int i = 0; i < s->plan->frame_count; i++)
+        while (s->spare[i]) {
+            struct iteration *it = s->spare[i];
+
+            s->spare[i] = it->next;
+            iteration_free(it, &s->plan->frames[i]);
+        }
+    iteration_free(s->root_iter, s->root.def);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->frame_lock);
+    mem_free(s->spare);
+    mem_free(s->args);
+    mem_free(s->rets);
+    mem_free(s->stats);
+    mem_free(s);
+}
+
+void step_free_idle(struct plan *p)
+{
+    while (p->idle) {
+        struct step *s = p->idle;
+
+        p->idle = s->next;
+        step_free(s);
+    }
+}
+
+static struct step *step_get(struct plan *p)
+{
+    struct step *s;
+
+    pthread_mutex_lock(&p->idle_lock);
+    s = p->idle;
+    if (s) {
+        p->idle = s->next;
+        p->idle_count--;
+    }
+    pthread_mutex_unlock(&p->idle_lock);
+    return s ? s : step_new(p);
+}
+
+static void step_put(struct step *s)
+{
+    struct plan *p = s->plan;
+    const struct plan_frame *root = s->root.def;
+    bool keep;
+
+    if (atomic_load(&s->failed)) {
+        frame_close_all(s);
+        iteration_release(s->root_iter, root);
+    }
+    for (int i = 0; i < root->node_count; i++)
+        atomic_store_explicit(&s->root_iter->state[i], root->pending[i],
+                              memory_order_relaxed);
+    atomic_store(&s->root_iter->outstanding, 0);
+    s->root_iter->inner = 0;
+    for (int i = 0; i < p->arg_count; i++)
+        value_release(&s->args[i]);
+    for (int i = 0; i < p->ret_count; i++)
+        value_release(&s->rets[i]);
+    s->stat_count = 0;
+    pthread_mutex_lock(&p->idle_lock);
+    keep = p->idle_count < IDLE_MAX;
+    if (keep) {
+        s->next = p->idle;
+        p->idle = s;
+        p->idle_count++;
+    }
+    pthread_mutex_unlock(&p->idle_lock);
+    if (!keep)
+        step_free(s);
+    plan_unref(p);
+}
+
+static void finish(struct step *s)
+{
+    s->on_done(s->arg, s, &s->st);
+    step_put(s);
+}
+
+void step_start(struct plan *p, const struct step_opts *opts)
+{
+    struct step *s = step_get(p);
+    struct ready r;
+
+    plan_ref(p);
+    s->env = opts->env;
+    s->record = opts->record;
+    s->on_failed = opts->failed;
+    s->on_done = opts->done;
+    s->arg = opts->arg;
+    status_clear(&s->st);
+    atomic_store(&s->failed, false);
+    for (int i = 0; i < opts->arg_count; i++) {
+        s->args[i] = opts->args[i];
+        opts->args[i] = (struct op_value){ 0 };
+    }
+    atomic_store(&s->live, p->root_count + 1);
+    ready_init(&r);
+    for (int i = 0; i < p->root_count; i++)
+        ready_push(
+            &r, (struct item){ &p->nodes[p->roots[i]], s->root_iter, false });
+    run_ready(s, &r);
+    ready_done(&r);
+    end_node(s);
+}
+
+struct op_value *step_results(struct step *s)
+{
+    return s->rets;
+}
+
+const struct step_stat *step_stats(const struct step *s, int *ret_count)
+{
+    *ret_count = s->stat_count;
+    return s->stats;
+}
+
+/* ---- arguments and results of functions ---- */
+
+static enum mst_code index_init(struct op_node *n, struct status *st)
+{
+    int64_t index = op_attr_int(n, "index");
+    int64_t *state = ARENA_NEW(n->arena, int64_t);
+    struct plan *p = n->env->plan;
+    int limit = n->def->kind == OP_ARG ? p->arg_count : p->ret_count;
+
+    if (index >= limit)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "{{node %s}} has index %lld of %d", n->name,
+                          (long long)index, limit);
+    *state = index;
+    n->state = state;
+    return MST_OK;
+}
+
+static enum mst_code arg_run(struct op_ctx *c)
+{
+    struct step *s = CONTAINER(c->step, struct step, env);
+    struct op_value *v = &s->args[*(int64_t *)c->node->state];
+
+    if (!value_set(v))
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Argument %lld of the function was not given",
+                       (long long)*(int64_t *)c->node->state);
+    c->out[0].t = tensor_ref(&v->t);
+    c->out[0].ref = variable_ref(v->ref);
+    return MST_OK;
+}
+
+const struct op_def def_arg = {
+    .name = "_Arg",
+    .out = "output: T",
+    .attr = "T: type; index: int >= 0",
+    .kind = OP_ARG,
+    .flags = OP_STATEFUL,
+    .init = index_init,
+    .kernel = (const struct op_kernel[]){ { DT_ANY, arg_run }, { 0 } },
+};
+
+static enum mst_code retval_run(struct op_ctx *c)
+{
+    struct step *s = CONTAINER(c->step, struct step, env);
+    struct op_value *v = &s->rets[*(int64_t *)c->node->state];
+
+    value_release(v);
+    *v = c->in[0];
+    c->in[0] = (struct op_value){ 0 };
+    return MST_OK;
+}
+
+const struct op_def def_retval = {
+    .name = "_Retval",
+    .in = "input: T",
+    .attr = "T: type; index: int >= 0",
+    .kind = OP_RETVAL,
+    .flags = OP_STATEFUL,
+    .init = index_init,
+    .kernel = (const struct op_kernel[]){ { DT_ANY, retval_run }, { 0 } },
+};

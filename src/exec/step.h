@@ -1,0 +1,56 @@
+/*
+ * One run of a plan.
+ *
+ * A step owns all that changes: pending counts and input slots of the root
+ * frame, loop frames as they open, the first error. It runs on whatever thread
+ * makes a node ready: cheap kernels follow one another on the same thread,
+ * large ones move to the pool, asynchronous ones leave the step without any
+ * thread until they finish. When nothing is outstanding any more, done() is
+ * called, once.
+ *
+ * Steps are kept and used again: a steady step allocates nothing.
+ *
+ * On failure the first error is kept, failed() tells the owner at once (so
+ * that it can abort the rendezvous and cancel what waits), nothing new is
+ * started, and done() comes when what is under way has come back.
+ */
+#ifndef EXEC_STEP_H
+#define EXEC_STEP_H
+
+#include "exec/plan.h"
+
+struct step;
+
+struct step_stat {
+    const struct plan_node *node;
+    uint64_t scheduled_ns, start_ns, end_ns;
+    uint32_t thread;
+};
+
+struct step_opts {
+    struct op_step env; /* id, cancel, rendezvous */
+    bool record;        /* keep times of every node */
+    /* Arguments of a function, moved in. */
+    struct op_value *args;
+    int arg_count;
+    void (*failed)(void *arg, const struct status *st); /* may be NULL */
+    /* The step is over and, after this returns, gone. */
+    void (*done)(void *arg, struct step *s, const struct status *st);
+    void *arg;
+};
+
+/* Begins at once, on this thread. */
+void step_start(struct plan *p, const struct step_opts *opts);
+/* Ends the step early with that error; what waits must be cancelled by the
+ * owner. Any thread, until done() has been called. */
+void step_fail(struct step *s, const struct status *st);
+
+/* In done(): what the function returned, and the times. */
+struct op_value *step_results(struct step *s);
+const struct step_stat *step_stats(const struct step *s, int *ret_count);
+
+/* The threads of a pool may compute for long; others (loops) may not. Set by
+ * the executor around its jobs. */
+void step_free_idle(struct plan *p);
+
+#endif
