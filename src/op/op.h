@@ -85,6 +85,10 @@ struct op_env {
     struct pool *pool;
     const char *device; /* "/job:ps/replica:0/task:0/device:CPU:0" */
     uint64_t device_incarnation;
+    /* State of nodes by their names, shared by all graphs of one session (a
+     * seeded random node goes on where another graph of the session left it,
+     * as in TensorFlow); NULL: each node has its own. */
+    struct resources *segment;
     /* How functions of the graph's library are called; see op/call.h. */
     const struct op_calls *calls;
     struct plan *plan;
