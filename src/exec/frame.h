@@ -29,13 +29,12 @@
 #include "exec/plan.h"
 #include "exec/step.h"
 
-#define STATE_DEAD       0x80000000u
-#define MERGE_TAKEN      0x40000000u
-#define MERGE_LIVE       0x80000000u
-#define MERGE_DEAD_ONE   0x00010000u
-#define MERGE_DEAD(w)    (((w) >> 16) & 0x3fffu)
-#define MERGE_LEFT(w)    ((w)&0xffffu)
-#define MERGE_INPUTS_MAX 0x3fff
+#define STATE_DEAD     0x80000000u
+#define MERGE_TAKEN    0x40000000u
+#define MERGE_LIVE     0x80000000u
+#define MERGE_DEAD_ONE 0x00010000u
+#define MERGE_DEAD(w)  (((w) >> 16) & 0x3fffu)
+#define MERGE_LEFT(w)  ((w)&0xffffu)
 
 struct iteration;
 
@@ -104,6 +103,7 @@ struct async_run {
     atomic_int phase;
     enum mst_code code;
     uint64_t start_ns;
+    _Alignas(16) uint8_t scratch[OP_SCRATCH];
     struct op_value out[];
 };
 

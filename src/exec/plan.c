@@ -132,10 +132,10 @@ static enum mst_code check_edges(struct plan *p, const struct graph *g,
         n->data_in = (uint32_t)n->op.in_count;
         n->control_in =
             (uint32_t)(g->nodes[i].input_count - g->nodes[i].data_count);
-        if (n->control_in > 0xffff && n->kind == OP_MERGE)
+        if (n->kind == OP_MERGE &&
+            (n->control_in > 0xffff || n->data_in > MERGE_INPUTS_MAX))
             return status_set(st, MST_INVALID_ARGUMENT,
-                              "Node '%s' has too many control inputs",
-                              n->op.name);
+                              "Node '%s' has too many inputs", n->op.name);
     }
     return MST_OK;
 }

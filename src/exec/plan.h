@@ -22,6 +22,8 @@
 #include "op/op.h"
 
 #define EDGE_CONTROL (-1)
+/* What the state word of a Merge can count: exec/frame.h. */
+#define MERGE_INPUTS_MAX 0x3fff
 
 struct plan_edge {
     int dst;  /* node */

@@ -270,7 +270,8 @@ static bool async_run(struct step *s, const struct item *it, struct ready *r)
                             .frame_id = it->iter->frame->id,
                             .iter = it->iter->number,
                             .in_dead = it->dead,
-                            .finish = async_finish };
+                            .finish = async_finish,
+                            .scratch = a->scratch };
     a->start_ns = s->record ? clock_ns() : 0;
     rc = prepare_inputs(n, a->c.in, &a->st);
     if (!rc)

@@ -7,9 +7,10 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "base/mem.h"
 #include "kernel/types.h"
 #include "op/rendezvous.h"
+
+#define KEY_MAX 4096
 
 struct transfer {
     struct rdv_key key; /* outside of loops */
@@ -25,9 +26,9 @@ static enum mst_code transfer_init(struct op_node *n, struct status *st)
         (uint64_t)op_attr_int(n, "send_device_incarnation"),
         op_attr_str(n, "recv_device").data, op_attr_str(n, "tensor_name").data);
 
-    if (!rdv_key_parse(text, strlen(text), &t->key))
+    if (strlen(text) > KEY_MAX || !rdv_key_parse(text, strlen(text), &t->key))
         return status_set(st, MST_INVALID_ARGUMENT,
-                          "Invalid  rendezvous key: %s", text);
+                          "Invalid  rendezvous key: %.1000s", text);
     t->prefix_len = strlen(text) - strlen("0:0");
     n->state = t;
     return MST_OK;
@@ -67,11 +68,13 @@ static enum mst_code send_run(struct op_ctx *c)
     return r->ops->send(r, &key, &c->in[0].t, c->in_dead, c->st);
 }
 
-/* A receive under way; it frees itself. */
+/* A receive under way, in the run's scratch memory. */
 struct receiving {
     struct rdv_recv recv;
     struct op_ctx *c;
 };
+
+_Static_assert(sizeof(struct receiving) <= OP_SCRATCH, "scratch is too small");
 
 static void received(struct rdv_recv *recv, enum mst_code code)
 {
@@ -81,7 +84,6 @@ static void received(struct rdv_recv *recv, enum mst_code code)
     if (!code && !recv->dead)
         tensor_move(op_out(c, 0), &recv->value);
     tensor_unref(&recv->value);
-    mem_free(r);
     op_finish(c, code);
 }
 
@@ -97,10 +99,9 @@ static enum mst_code recv_run(struct op_ctx *c)
         return op_fail(c, MST_INTERNAL,
                        "Op kernel context needs to provide a rendezvous.");
     key_of(c, room, &key);
-    recv = MEM_NEW(struct receiving);
-    recv->recv.done = received;
-    recv->recv.st = c->st;
-    recv->c = c;
+    recv = c->scratch;
+    *recv =
+        (struct receiving){ .recv = { .done = received, .st = c->st }, .c = c };
     r->ops->recv(r, &key, &recv->recv);
     return OP_LATER;
 }

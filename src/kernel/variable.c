@@ -33,6 +33,11 @@ static enum mst_code variable_run(struct op_ctx *c)
                                           (void *)c->node, c->st);
 
     c->out[0].ref = CONTAINER(o, struct variable, o);
+    if (c->out[0].ref->dtype != (int)dtype_base(c->node->out_types[0]))
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Variable %s has dtype %s, and is used with %s",
+                       c->out[0].ref->name, dtype_name(c->out[0].ref->dtype),
+                       dtype_name(dtype_base(c->node->out_types[0])));
     return MST_OK;
 }
 
@@ -198,6 +203,7 @@ static enum mst_code assign_variable_run(struct op_ctx *c)
     struct handle *h;
     struct object *o;
     struct tensor value;
+    struct variable *v;
     enum mst_code rc = op_handle(c, 0, &variable_kind, &h);
 
     if (rc)
@@ -211,9 +217,17 @@ static enum mst_code assign_variable_run(struct op_ctx *c)
     if (rc)
         return rc;
     o = handle_get_or_make(h, make_resource_variable, h, c->st);
-    variable_assign(CONTAINER(o, struct variable, o), &value);
+    v = CONTAINER(o, struct variable, o);
+    if (v->dtype == value.dtype)
+        variable_assign(v, &value);
+    else
+        rc = op_fail(c, MST_INVALID_ARGUMENT,
+                     "Trying to assign variable with wrong dtype. Expected %s "
+                     "got %s",
+                     dtype_name(v->dtype), dtype_name(value.dtype));
+    tensor_unref(&value);
     object_unref(o);
-    return MST_OK;
+    return rc;
 }
 
 const struct op_def def_assign_variable_op = {
@@ -306,7 +320,6 @@ const struct op_def def_variable_shape = {
     .out = "output: out_type",
     .attr = "out_type: {int32, int64} = int32",
     .flags = OP_STATEFUL,
-    .key = "out_type",
     .kernel =
         (const struct op_kernel[]){ { DT_ANY, variable_shape_run }, { 0 } },
 };

@@ -221,7 +221,8 @@ enum mst_code harness_run(struct harness *h)
                               .in = h->in,
                               .out = h->out,
                               .st = &h->st,
-                              .finish = finish };
+                              .finish = finish,
+                              .scratch = h->scratch };
     rc = h->node.run(&h->ctx);
     if (rc != OP_LATER) {
         release(h->in, h->in_count);

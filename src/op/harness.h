@@ -29,6 +29,7 @@ struct harness {
     struct op_value in[HARNESS_ARGS_MAX], out[HARNESS_ARGS_MAX];
     int in_count;
     struct op_ctx ctx;
+    _Alignas(16) uint8_t scratch[OP_SCRATCH];
     struct status st;
     bool ready; /* completed and initialised */
     pthread_mutex_t lock;

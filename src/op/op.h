@@ -105,7 +105,8 @@ struct op_node {
     int in_count, out_count;
     const int *in_types, *out_types; /* enum dtype, + DT_REF for references */
     enum mst_code (*run)(struct op_ctx *c);
-    void *state; /* init()'s */
+    int key_type; /* what picked the kernel, or DT_ANY */
+    void *state;  /* init()'s */
 };
 
 /* What lies on an edge: a tensor, or a counted reference to a variable. A dead

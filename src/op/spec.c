@@ -525,6 +525,7 @@ static enum mst_code pick_kernel(struct op_node *n, struct status *st)
     for (const struct op_kernel *k = n->def->kernel; k && k->run; k++)
         if (k->dtype == DT_ANY || (int)k->dtype == dt) {
             n->run = k->run;
+            n->key_type = dt;
             return MST_OK;
         }
     return status_set(

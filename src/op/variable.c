@@ -178,6 +178,17 @@ enum mst_code op_variable(struct op_ctx *c, int i, bool must_have,
         o = handle_get(h);
         if (!o)
             return no_value(c, NULL, h);
+        if (c->node->key_type != DT_ANY &&
+            CONTAINER(o, struct variable, o)->dtype != c->node->key_type) {
+            rc = op_fail(c, MST_INVALID_ARGUMENT,
+                         "Trying to access variable %s with wrong dtype. "
+                         "Expected %s got %s",
+                         h->name,
+                         dtype_name(CONTAINER(o, struct variable, o)->dtype),
+                         dtype_name(c->node->key_type));
+            object_unref(o);
+            return rc;
+        }
         /* The input slot holds on to it for the length of the run. */
         v = c->in[i].ref = CONTAINER(o, struct variable, o);
     }
