@@ -54,8 +54,9 @@ enum op_flags {
     OP_UNINIT_REF = 16, /* takes a reference to a variable without value */
 };
 
-#define OP_LATER ((enum mst_code) - 1)
-#define DT_ANY   DT_INVALID
+#define OP_LATER   ((enum mst_code)(-1))
+#define OP_SCRATCH 256
+#define DT_ANY     DT_INVALID
 
 struct op_kernel {
     enum dtype dtype; /* of the key attribute; DT_ANY for all */
