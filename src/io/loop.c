@@ -294,8 +294,11 @@ static void *loop_main(void *arg)
         run_timers(loop);
         run_hooks(loop);
     }
-    while (have_posted(loop))
+    /* What the last users left behind: closing, freeing. */
+    while (have_posted(loop) || !ring_empty(&loop->hooks)) {
         run_posted(loop);
+        run_hooks(loop);
+    }
     return NULL;
 }
 

@@ -26,10 +26,11 @@ struct rpc_piece {
 
 struct rpc_msg {
     size_t len;
-    uint32_t count, room;   /* of pieces */
-    uint32_t used;          /* of bytes */
-    bool no_memory;         /* a piece could not be had; sending will fail */
-    struct buffer *chunk;   /* where further copies go; owned by its pieces */
+    uint32_t count, room; /* of pieces */
+    uint32_t used;        /* of inline bytes */
+    bool no_memory;       /* a piece could not be had; sending will fail */
+    struct buffer *chunk; /* where further copies go; its pieces own it */
+    size_t chunk_used;
     struct rpc_piece *more; /* all pieces, once there are too many */
     struct rpc_piece few[RPC_MSG_PIECES];
     uint8_t bytes[RPC_MSG_INLINE];
@@ -52,6 +53,17 @@ void rpc_msg_ref(struct rpc_msg *m, const void *data, size_t len,
 static inline size_t rpc_msg_len(const struct rpc_msg *m)
 {
     return m->len;
+}
+
+static inline struct rpc_piece *rpc_msg_pieces(struct rpc_msg *m)
+{
+    return m->more ? m->more : m->few;
+}
+
+static inline const uint8_t *rpc_piece_data(const struct rpc_msg *m,
+                                            const struct rpc_piece *p)
+{
+    return p->data ? p->data : m->bytes + p->at;
 }
 
 /* dst, which holds nothing, becomes src; src becomes empty. */

@@ -1,0 +1,413 @@
+/*
+ * A call on the server, from the first header of its request to done().
+ *
+ *   receiving --- ended ---> started --- answer ---> answering --- closed ---+
+ *       |                       |                                            |
+ *       | rejected, reset       | reset, lost, deadline                      |
+ *       v                       v                                            v
+ *     gone                   cancelled ---- answer (goes nowhere) ------>  gone
+ *
+ * Only the loop thread changes the state. An answer from another thread is put
+ * into the call, which nobody else looks at before it has been posted, and
+ * posted. The stream is attached (s.conn) while the peer can still be told
+ * something; `conn` is the same connection, held for its name until the end.
+ *
+ * done() and cancel() run from the loop, never out of rpc_call_reply(): a
+ * handler may hold its locks.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "rpc/shard.h"
+#include "rpc/text.h"
+
+#define FREE_MAX 1024
+
+/* A failure as it is sent, in one piece of memory. */
+struct call_error {
+    enum mst_code code;
+    size_t message_len, details_len;
+    char text[]; /* message, percent-encoded; details in base64 */
+};
+
+struct rpc_call {
+    struct h2_stream s;
+    struct shard *shard;
+    struct server_conn *conn;
+    const struct server_method *method; /* NULL: unknown */
+    struct rpc_call *next;              /* free ones */
+    bool is_post, is_grpc, has_headers, ended, started, answered;
+    atomic_bool replied; /* by the handler */
+    atomic_bool cancelled;
+    uint64_t deadline_ns; /* 0: none */
+    struct loop_timer deadline;
+    void (*cancel)(void *);
+    void (*done)(void *);
+    void *arg;
+    struct rpc_data request;
+    struct call_error *error; /* the answer, if it is not s.out */
+    struct loop_task answer;
+};
+
+static void run_answer(struct loop_task *task);
+static void on_deadline(struct loop_timer *timer);
+
+static struct rpc_call *call_of(struct h2_stream *s)
+{
+    return CONTAINER(s, struct rpc_call, s);
+}
+
+bool call_begin(struct h2_conn *h2, int32_t id)
+{
+    struct server_conn *conn = CONTAINER(h2, struct server_conn, h2);
+    struct shard *sh = conn->shard;
+    struct rpc_call *call = sh->free_calls;
+
+    if (call) {
+        sh->free_calls = call->next;
+        sh->free_count--;
+    } else {
+        call = mem_grow(NULL, 1, sizeof(*call));
+    }
+    memset(call, 0, offsetof(struct rpc_call, s.out));
+    memset(&call->s.out_left, 0,
+           sizeof(*call) - offsetof(struct rpc_call, s.out_left));
+    rpc_msg_init(&call->s.out);
+    inbox_init(&call->s.in, sh->config->request_max);
+    call->shard = sh;
+    call->conn = conn;
+    call->answer.run = run_answer;
+    call->deadline.fire = on_deadline;
+    conn->calls++;
+    h2_count(&sh->call_count, 1);
+    h2_count(&sh->call_total, 1);
+    h2_attach(h2, &call->s, id);
+    return true;
+}
+
+/* The end of a call that is detached and not needed by its handler. */
+static void release(struct rpc_call *call)
+{
+    struct shard *sh = call->shard;
+    struct server_conn *conn = call->conn;
+
+    loop_timer_del(sh->loop, &call->deadline);
+    rpc_msg_done(&call->s.out);
+    inbox_done(&call->s.in);
+    mem_free(call->error);
+    if (call->done)
+        call->done(call->arg);
+    if (sh->free_count < FREE_MAX) {
+        call->next = sh->free_calls;
+        sh->free_calls = call;
+        sh->free_count++;
+    } else {
+        mem_free(call);
+    }
+    shard_call_gone(sh, conn);
+}
+
+void call_free_all(struct shard *sh)
+{
+    while (sh->free_calls) {
+        struct rpc_call *call = sh->free_calls;
+
+        sh->free_calls = call->next;
+        mem_free(call);
+    }
+}
+
+static struct call_error *error_new(enum mst_code code, const char *msg,
+                                    const void *details, size_t details_len)
+{
+    char text[TEXT_MESSAGE_ENCODED_MAX];
+    size_t len = text_message_encode(msg, strlen(msg), text);
+    struct call_error *e =
+        mem_new(sizeof(*e) + len + (details_len + 2) / 3 * 4);
+
+    e->code = code;
+    e->message_len = len;
+    memcpy(e->text, text, len);
+    e->details_len = text_base64_encode(details, details_len, e->text + len);
+    return e;
+}
+
+/* Answers with headers only. */
+static int submit_error(struct rpc_call *call, const struct call_error *e)
+{
+    struct h2_stream *s = &call->s;
+    char code[4];
+    nghttp2_nv nv[6] = {
+        H2_NV(":status", "200"),
+        H2_NV("content-type", "application/grpc"),
+    };
+    size_t n = 2;
+
+    code[0] = (char)('0' + e->code / 10);
+    code[1] = (char)('0' + e->code % 10);
+    nv[n++] = e->code < 10 ? h2_nv("grpc-status", code + 1, 1)
+                           : h2_nv("grpc-status", code, 2);
+    nv[n++] = h2_nv("grpc-message", e->text, e->message_len);
+    if (e->details_len)
+        nv[n++] = h2_nv("grpc-status-details-bin", e->text + e->message_len,
+                        e->details_len);
+    if (e->code == MST_UNIMPLEMENTED && s->in.compressed)
+        nv[n++] = H2_NV("grpc-accept-encoding", "identity, deflate, gzip");
+    h2_flush_later(s->conn);
+    return nghttp2_submit_response(s->conn->session, s->id, nv, n, NULL);
+}
+
+/* Nothing more is to be said; if the peer is still sending, it can stop. */
+static void let_go(struct rpc_call *call)
+{
+    if (call->ended)
+        h2_detach(&call->s);
+    else
+        h2_reset(&call->s, NGHTTP2_NO_ERROR);
+}
+
+/* Answers a call that never got to its handler. */
+static void reject(struct rpc_call *call, enum mst_code code, const char *msg)
+{
+    struct call_error *e = error_new(code, msg, NULL, 0);
+
+    submit_error(call, e);
+    mem_free(e);
+    let_go(call);
+    release(call);
+}
+
+static void reject_http(struct rpc_call *call)
+{
+    const nghttp2_nv nv[] = { H2_NV(":status", "415") };
+
+    nghttp2_submit_response(call->s.conn->session, call->s.id, nv, 1, NULL);
+    let_go(call);
+    release(call);
+}
+
+void call_header(struct h2_stream *s, struct h2_text name, struct h2_text value)
+{
+    struct rpc_call *call = call_of(s);
+    uint64_t timeout_ns;
+
+    if (call->has_headers)
+        return;
+    if (H2_IS(name, ":path")) {
+        call->method =
+            map_get(&call->shard->config->methods, value.at, value.len);
+    } else if (H2_IS(name, ":method")) {
+        call->is_post = H2_IS(value, "POST");
+    } else if (H2_IS(name, "content-type")) {
+        call->is_grpc =
+            value.len >= 16 && !memcmp(value.at, "application/grpc", 16);
+    } else if (H2_IS(name, "grpc-encoding")) {
+        s->in.codec = inflate_codec_of(value.at, value.len);
+    } else if (H2_IS(name, "grpc-timeout")) {
+        if (text_timeout_parse(value.at, value.len, &timeout_ns))
+            call->deadline_ns = loop_now_ns(s->conn->loop) + timeout_ns;
+    }
+}
+
+void call_headers(struct h2_stream *s)
+{
+    struct rpc_call *call = call_of(s);
+    const struct rpc_method *def;
+
+    if (call->has_headers)
+        return;
+    call->has_headers = true;
+    if (!call->is_grpc) {
+        reject_http(call);
+        return;
+    }
+    if (!call->is_post) {
+        reject(call, MST_UNKNOWN, "Bad method header");
+        return;
+    }
+    if (!call->method) {
+        reject(call, MST_UNIMPLEMENTED, "");
+        return;
+    }
+    def = call->method->def;
+    if (def->request_max)
+        s->in.max = def->request_max;
+    s->in.place = def->place;
+    s->in.place_arg = call;
+    if (call->deadline_ns)
+        loop_timer_set(s->conn->loop, &call->deadline, call->deadline_ns);
+}
+
+void call_broken(struct h2_stream *s, const struct status *why)
+{
+    reject(call_of(s), why->code, why->msg);
+}
+
+void call_ended(struct h2_stream *s)
+{
+    struct rpc_call *call = call_of(s);
+    struct status st;
+
+    call->ended = true;
+    if (inbox_finish(&s->in, &call->request, &st)) {
+        reject(call, st.code, st.msg);
+        return;
+    }
+    call->started = true;
+    call->method->def->start(call, call->method->arg);
+}
+
+/* The peer is gone, or it has been told that it is too late. */
+static void cancel(struct rpc_call *call)
+{
+    loop_timer_del(call->shard->loop, &call->deadline);
+    atomic_store(&call->cancelled, true);
+    if (call->cancel && !atomic_load(&call->replied))
+        call->cancel(call->arg);
+}
+
+void call_closed(struct h2_stream *s, uint32_t h2_error)
+{
+    struct rpc_call *call = call_of(s);
+
+    if (call->started && !call->answered)
+        cancel(call);
+    else
+        release(call);
+}
+
+static void on_deadline(struct loop_timer *timer)
+{
+    struct rpc_call *call = CONTAINER(timer, struct rpc_call, deadline);
+    struct call_error *e;
+
+    if (!call->started) {
+        reject(call, MST_DEADLINE_EXCEEDED, "Deadline Exceeded");
+        return;
+    }
+    e = error_new(MST_DEADLINE_EXCEEDED, "Deadline Exceeded", NULL, 0);
+    submit_error(call, e);
+    mem_free(e);
+    let_go(call);
+    cancel(call);
+}
+
+static int submit_message(struct rpc_call *call)
+{
+    static const nghttp2_nv nv[] = {
+        H2_NV(":status", "200"),
+        H2_NV("content-type", "application/grpc"),
+    };
+    struct h2_stream *s = &call->s;
+    nghttp2_data_provider body = h2_body(s);
+
+    s->trailers = true;
+    h2_body_begin(s);
+    h2_flush_later(s->conn);
+    return nghttp2_submit_response(s->conn->session, s->id, nv, COUNT(nv),
+                                   &body);
+}
+
+/* Sends the answer that lies in the call; the stream is attached. */
+static void submit(struct rpc_call *call)
+{
+    int error;
+
+    call->answered = true;
+    loop_timer_del(call->shard->loop, &call->deadline);
+    if (!call->error && (call->s.out.no_memory || call->s.out.len > UINT32_MAX))
+        call->error = error_new(MST_RESOURCE_EXHAUSTED,
+                                "the reply is too large", NULL, 0);
+    error =
+        call->error ? submit_error(call, call->error) : submit_message(call);
+    if (!error)
+        return;
+    h2_reset(&call->s, NGHTTP2_INTERNAL_ERROR);
+    loop_post(call->shard->loop, &call->answer);
+}
+
+static void run_answer(struct loop_task *task)
+{
+    struct rpc_call *call = CONTAINER(task, struct rpc_call, answer);
+
+    if (call->s.conn)
+        submit(call);
+    else
+        release(call);
+}
+
+/* The answer is in the call. */
+static void answer(struct rpc_call *call)
+{
+    if (loop_inside(call->shard->loop) && call->s.conn)
+        submit(call);
+    else
+        loop_post(call->shard->loop, &call->answer);
+}
+
+void rpc_call_reply(struct rpc_call *call, struct rpc_msg *msg)
+{
+    CHECK(!atomic_exchange(&call->replied, true));
+    rpc_msg_move(&call->s.out, msg);
+    answer(call);
+}
+
+void rpc_call_fail(struct rpc_call *call, const struct status *st,
+                   const void *details, size_t details_len)
+{
+    enum mst_code code = st->code ? st->code : MST_INTERNAL;
+
+    CHECK(!atomic_exchange(&call->replied, true));
+    call->error = error_new(code, st->msg, details, details_len);
+    answer(call);
+}
+
+void rpc_call_hooks(struct rpc_call *call, void (*cancel_fn)(void *),
+                    void (*done_fn)(void *), void *arg)
+{
+    call->cancel = cancel_fn;
+    call->done = done_fn;
+    call->arg = arg;
+}
+
+const struct rpc_data *rpc_call_request(const struct rpc_call *call)
+{
+    return &call->request;
+}
+
+const struct rpc_place *rpc_call_placed(const struct rpc_call *call)
+{
+    return &call->s.in.placed;
+}
+
+const char *rpc_call_path(const struct rpc_call *call)
+{
+    return call->method->def->path;
+}
+
+int64_t rpc_call_deadline_ms(const struct rpc_call *call)
+{
+    uint64_t now = clock_ns();
+
+    if (!call->deadline_ns)
+        return -1;
+    return call->deadline_ns <= now
+               ? 0
+               : (int64_t)((call->deadline_ns - now + 999999) / 1000000);
+}
+
+const char *rpc_call_peer(const struct rpc_call *call)
+{
+    return call->conn->peer;
+}
+
+bool rpc_call_cancelled(const struct rpc_call *call)
+{
+    return atomic_load(&((struct rpc_call *)call)->cancelled);
+}
+
+struct loop *rpc_call_loop(const struct rpc_call *call)
+{
+    return call->shard->loop;
+}

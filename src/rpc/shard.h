@@ -1,0 +1,73 @@
+/*
+ * The part of a server that one loop owns: its connections and its calls. With
+ * several loops a server has several shards, which share nothing that changes.
+ *
+ * Threads: the loop's, but for the counters, which anyone may read.
+ */
+#ifndef RPC_SHARD_H
+#define RPC_SHARD_H
+
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "io/addr.h"
+#include "rpc/h2.h"
+#include "rpc/server.h"
+
+struct server_method {
+    const struct rpc_method *def;
+    void *arg;
+};
+
+/* What the shards read. Nothing in here changes once the server listens. */
+struct server_config {
+    struct map methods; /* path -> struct server_method */
+    size_t request_max;
+};
+
+struct shard {
+    const struct server_config *config;
+    struct loop *loop;
+    struct server_conn *conns;
+    struct rpc_call *free_calls;
+    unsigned free_count;
+    bool stopping, emptied;
+    struct loop_timer grace;
+    void (*empty)(struct shard *); /* stopping, and nothing is left */
+    /* Written by the loop only. */
+    atomic_uint_fast64_t conn_count, conn_total, call_count, call_total;
+    struct h2_counters io;
+};
+
+struct server_conn {
+    struct h2_conn h2;
+    struct shard *shard;
+    struct server_conn *prev, *next;
+    struct loop_timer hello; /* the peer must say who it is until then */
+    unsigned calls;          /* that still point here */
+    bool dead, last_word;
+    char peer[ADDR_TEXT_MAX];
+};
+
+void shard_init(struct shard *sh, struct loop *loop,
+                const struct server_config *config);
+/* After it has become empty. */
+void shard_done(struct shard *sh);
+/* Takes the socket. */
+void shard_accept(struct shard *sh, int fd);
+/* Drains for up to grace_ms; then empty() is called. Again: a new grace. */
+void shard_stop(struct shard *sh, uint64_t grace_ms);
+/* A call is gone. */
+void shard_call_gone(struct shard *sh, struct server_conn *conn);
+
+/* call.c: what h2 tells about the streams of a server. */
+bool call_begin(struct h2_conn *h2, int32_t id);
+void call_header(struct h2_stream *s, struct h2_text name,
+                 struct h2_text value);
+void call_headers(struct h2_stream *s);
+void call_broken(struct h2_stream *s, const struct status *why);
+void call_ended(struct h2_stream *s);
+void call_closed(struct h2_stream *s, uint32_t h2_error);
+void call_free_all(struct shard *sh);
+
+#endif
