@@ -126,6 +126,35 @@ void harness_shape(struct harness *h, const char *attr, int ndim,
     add(h, attr, ATTR_SHAPE, false, 1)->shape = s;
 }
 
+void harness_shapes(struct harness *h, const char *attr, int count,
+                    const struct shape *shapes)
+{
+    struct attr_value *v = add(h, attr, ATTR_SHAPE, true, count);
+
+    for (int i = 0; i < count; i++)
+        v[i].shape = arena_copy(&h->arena, &shapes[i], sizeof(shapes[i]));
+}
+
+static void add_funcs(struct harness *h, const char *attr, bool list, int count,
+                      const char *const *names)
+{
+    struct attr_value *v = add(h, attr, ATTR_FUNC, list, count);
+
+    for (int i = 0; i < count; i++)
+        v[i].s = (struct attr_text){ names[i], strlen(names[i]) };
+}
+
+void harness_func(struct harness *h, const char *attr, const char *name)
+{
+    add_funcs(h, attr, false, 1, &name);
+}
+
+void harness_funcs(struct harness *h, const char *attr, int count,
+                   const char *const *names)
+{
+    add_funcs(h, attr, true, count, names);
+}
+
 void harness_tensor(struct harness *h, const char *attr, struct tensor t)
 {
     add(h, attr, ATTR_TENSOR, false, 1)->tensor =
@@ -153,11 +182,17 @@ static struct tensor make(enum dtype dt, int ndim, const int64_t *dims)
     return t;
 }
 
+static void fill(struct tensor *t, const void *values)
+{
+    if (t->count) /* else there may be no values */
+        memcpy(t->data, values, tensor_bytes(t));
+}
+
 struct tensor harness_floats(int ndim, const int64_t *dims, const float *values)
 {
     struct tensor t = make(DT_FLOAT, ndim, dims);
 
-    memcpy(t.data, values, tensor_bytes(&t));
+    fill(&t, values);
     return t;
 }
 
@@ -166,7 +201,7 @@ struct tensor harness_int32s(int ndim, const int64_t *dims,
 {
     struct tensor t = make(DT_INT32, ndim, dims);
 
-    memcpy(t.data, values, tensor_bytes(&t));
+    fill(&t, values);
     return t;
 }
 
@@ -175,7 +210,7 @@ struct tensor harness_int64s(int ndim, const int64_t *dims,
 {
     struct tensor t = make(DT_INT64, ndim, dims);
 
-    memcpy(t.data, values, tensor_bytes(&t));
+    fill(&t, values);
     return t;
 }
 

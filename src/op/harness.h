@@ -55,6 +55,12 @@ void harness_ints(struct harness *h, const char *attr, int count,
                   const int64_t *values);
 void harness_shape(struct harness *h, const char *attr, int ndim,
                    const int64_t *dims);
+void harness_shapes(struct harness *h, const char *attr, int count,
+                    const struct shape *shapes);
+/* Functions of a library, by name. */
+void harness_func(struct harness *h, const char *attr, const char *name);
+void harness_funcs(struct harness *h, const char *attr, int count,
+                   const char *const *names);
 void harness_tensor(struct harness *h, const char *attr, struct tensor t);
 
 /* The next input, taken over. */
