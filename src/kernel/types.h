@@ -29,6 +29,18 @@
 
 #define SAME(x) (x)
 
+/*
+ * Before a loop over elements that reads old values and writes new ones, which
+ * may be the same memory: one element never depends on another, and the
+ * compiler may take several at once.
+ */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* it need not succeed */
+#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IN_PLACE _Pragma("GCC ivdep")
+#endif
+
 /* <complex.h> has `I`, which the tree wants for itself. */
 #undef I
 

@@ -1,0 +1,117 @@
+#include "kernel/rows.h"
+
+#include <stdio.h>
+
+/* More parts than this scan the indices more often than they save. */
+#define PARTS_MAX 16
+/* About what op_for() finds worth waking the pool for. */
+#define PARALLEL_MIN_NS 100000.0
+
+void rows_init(struct rows *r, const struct tensor *index, int depth, int ndim,
+               const int64_t *dims)
+{
+    *r = (struct rows){ .index = index->data,
+                        .type = (enum dtype)index->dtype,
+                        .depth = depth,
+                        .count = depth ? index->count / depth : 0,
+                        .size = 1 };
+    CHECK(depth <= ndim);
+    for (int i = depth; i < ndim; i++)
+        r->size *= dims[i];
+    for (int64_t i = depth - 1, step = r->size; i >= 0; step *= dims[i--]) {
+        r->dims[i] = dims[i];
+        r->steps[i] = step;
+    }
+}
+
+int64_t rows_bad(const struct rows *r)
+{
+    for (int64_t i = 0; i < r->count; i++)
+        if (rows_at(r, i) < 0)
+            return i;
+    return -1;
+}
+
+/* The place of row i in the index tensor, as "1,0". */
+static void place_text(char *text, size_t room, const struct tensor *index,
+                       int ndim, int64_t i)
+{
+    size_t len = 0;
+    int64_t below = 1;
+
+    for (int k = 1; k < ndim; k++)
+        below *= index->dims[k];
+    text[0] = '\0';
+    for (int k = 0; k < ndim && len < room; k++) {
+        len += (size_t)snprintf(text + len, room - len, k ? ",%ld" : "%ld",
+                                (long)(i / below));
+        i %= below;
+        if (k + 1 < ndim)
+            below /= index->dims[k + 1];
+    }
+}
+
+enum mst_code rows_fail(struct op_ctx *c, const struct rows *r,
+                        const struct tensor *index, int64_t bad)
+{
+    char place[256];
+
+    place_text(place, sizeof(place), index, index->ndim, bad);
+    return op_fail(c, MST_INVALID_ARGUMENT,
+                   "indices%s%s%s = %ld is not in "
+                   "[0, %ld)",
+                   index->ndim ? "[" : "", place, index->ndim ? "]" : "",
+                   (long)rows_number(r, bad), (long)r->dims[0]);
+}
+
+enum mst_code rows_fail_nd(struct op_ctx *c, const struct rows *r,
+                           const struct tensor *index, int64_t bad,
+                           const char *what, int ndim, const int64_t *dims)
+{
+    char place[256], numbers[288], shape[SHAPE_TEXT_MAX];
+    size_t len = 0;
+
+    place_text(place, sizeof(place), index, index->ndim - 1, bad);
+    numbers[0] = '\0';
+    for (int k = 0; k < r->depth && len < sizeof(numbers); k++)
+        len += (size_t)snprintf(numbers + len, sizeof(numbers) - len,
+                                k ? ", %ld" : "%ld",
+                                (long)rows_number(r, bad * r->depth + k));
+    return op_fail(c, MST_INVALID_ARGUMENT,
+                   "indices%s%s%s = [%s] does not index into %sshape %s",
+                   index->ndim > 1 ? "[" : "", place,
+                   index->ndim > 1 ? "]" : "", numbers, what,
+                   shape_text(ndim, dims, shape));
+}
+
+struct each {
+    const struct rows *rows;
+    int64_t mask;
+    void (*fn)(void *arg, const struct rows *part);
+    void *arg;
+};
+
+static void each_part(void *p, int64_t begin, int64_t end)
+{
+    const struct each *e = p;
+    struct rows part = *e->rows;
+
+    part.part_mask = e->mask;
+    for (part.part = begin; part.part < end; part.part++)
+        e->fn(e->arg, &part);
+}
+
+void rows_each(const struct op_ctx *c, const struct rows *r, double cost_ns,
+               void (*fn)(void *arg, const struct rows *part), void *arg)
+{
+    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
+    double work_ns = (double)r->count * (double)r->size * cost_ns;
+    struct each e = { r, 0, fn, arg };
+    int64_t parts = 1;
+
+    if (pool && r->depth > 0 && work_ns >= 2 * PARALLEL_MIN_NS)
+        while (parts < pool_threads(pool) && parts < PARTS_MAX)
+            parts *= 2;
+    e.mask = parts - 1;
+    op_for(c, parts, work_ns / (double)parts, each_part, &e);
+}
