@@ -98,6 +98,15 @@
 
 /* A row of a kernel table: the function op_<suffix> for that dtype. */
 #define ROW(s, T, A, DT, LD, ST, op) { DT, op##_##s },
+/* The table of them: .kernel = KERNELS(TYPES_FLOAT(ROW, exp)). */
+#define KERNELS(...)                                                           \
+    (const struct op_kernel[])                                                 \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
 
 /*
  * Which types are worth several versions of a loop, CLONES_<suffix>: those

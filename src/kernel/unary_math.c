@@ -1,0 +1,161 @@
+/*
+ * Element-wise functions of one input, as <math.h> has them.
+ *
+ * Each body is written once for all floating-point and complex types; half and
+ * bfloat16 are computed in float. lgamma and digamma have no vector form.
+ */
+#include "kernel/pointwise.h"
+#include "kernel/vmath.h"
+
+#define MATH_DEF(stem, NAME, SET, ...)                                         \
+    const struct op_def def_##stem = {                                         \
+        .name = NAME,                                                          \
+        .in = "x: T",                                                          \
+        .out = "y: T",                                                         \
+        .attr = "T: " SET,                                                     \
+        .kernel = KERNELS(__VA_ARGS__),                                        \
+    }
+
+/* Of floating-point numbers and complex ones alike. */
+#define MATH(stem, NAME, cost, EXPR)                                           \
+    TYPES_FLOAT(UNARY, stem, cost, EXPR)                                       \
+    TYPES_COMPLEX(UNARY, stem, 20 * (cost), EXPR)                              \
+    MATH_DEF(stem, NAME, SET_MATH,                                             \
+             TYPES_FLOAT(ROW, stem) TYPES_COMPLEX(ROW, stem))
+
+#define MATH_REAL(stem, NAME, cost, EXPR)                                      \
+    TYPES_FLOAT(UNARY, stem, cost, EXPR)                                       \
+    MATH_DEF(stem, NAME, SET_FLOAT, TYPES_FLOAT(ROW, stem))
+
+MATH(sqrt, "Sqrt", 0.5, sqrt(x));
+MATH(rsqrt, "Rsqrt", 0.5, 1 / sqrt(x));
+MATH(exp, "Exp", 1, exp(x));
+MATH(log, "Log", 1, log(x));
+MATH(sin, "Sin", 1, sin(x));
+MATH(cos, "Cos", 1, cos(x));
+MATH(tan, "Tan", 2, tan(x));
+MATH(asin, "Asin", 2, asin(x));
+MATH(acos, "Acos", 2, acos(x));
+MATH(atan, "Atan", 2, atan(x));
+MATH(sinh, "Sinh", 2, sinh(x));
+MATH(cosh, "Cosh", 2, cosh(x));
+MATH(tanh, "Tanh", 2, tanh(x));
+MATH(asinh, "Asinh", 2, asinh(x));
+MATH(acosh, "Acosh", 2, acosh(x));
+MATH(atanh, "Atanh", 2, atanh(x));
+MATH_REAL(erf, "Erf", 2, erf(x));
+MATH_REAL(erfc, "Erfc", 2, erfc(x));
+
+/* In 16 bits TensorFlow takes the other form and rounds at each step. */
+#define SIGMOID_R(R, x)                                                        \
+    ({                                                                         \
+        __typeof__(x + 0) e_ = R(exp(x));                                      \
+        e_ == INFINITY ? 1 : e_ / R(1 + e_);                                   \
+    })
+TYPES_FLOAT_WIDE(UNARY, sigmoid, 1, 1 / (1 + exp(-x)))
+TYPES_FLOAT16(UNARY_R, sigmoid, 2, SIGMOID_R)
+TYPES_COMPLEX(UNARY, sigmoid, 20, 1 / (1 + exp(-x)))
+MATH_DEF(sigmoid, "Sigmoid", SET_MATH,
+         TYPES_FLOAT(ROW, sigmoid) TYPES_COMPLEX(ROW, sigmoid));
+
+/* C has neither for complex numbers; near zero the plain formulas lose all
+ * digits, so each part is found in a way that does not. */
+#define COMPLEX_EXPM1(s, R, C)                                                 \
+    static C cexpm1_##s(C z)                                                   \
+    {                                                                          \
+        R half = sin(cimag(z) / 2), e = expm1(creal(z));                       \
+        R re = e * cos(cimag(z)) - 2 * half * half;                            \
+                                                                               \
+        return CMPLX_##s(re, (e + 1) * sin(cimag(z)));                         \
+    }                                                                          \
+    static C clog1p_##s(C z)                                                   \
+    {                                                                          \
+        R x = creal(z), y = cimag(z);                                          \
+        R re = fabs(x) + fabs(y) < (R)0.5 ? log1p(x * (2 + x) + y * y) / 2     \
+                                          : log(hypot(1 + x, y));              \
+                                                                               \
+        return CMPLX_##s(re, atan2(y, 1 + x));                                 \
+    }
+#define CMPLX_c64(re, im)  CMPLXF(re, im)
+#define CMPLX_c128(re, im) CMPLX(re, im)
+#ifndef CMPLX
+#define CMPLX(re, im)  __builtin_complex((double)(re), (double)(im))
+#define CMPLXF(re, im) __builtin_complex((float)(re), (float)(im))
+#endif
+COMPLEX_EXPM1(c64, float, float complex)
+COMPLEX_EXPM1(c128, double, double complex)
+
+#define COMPLEX_UNARY(s, T, A, DT, LD, ST, op, fn)                             \
+    UNARY(s, T, A, DT, LD, ST, op, 40, fn##_##s(x))
+
+TYPES_FLOAT(UNARY, expm1, 2, expm1(x))
+TYPES_COMPLEX(COMPLEX_UNARY, expm1, cexpm1)
+MATH_DEF(expm1, "Expm1", SET_MATH,
+         TYPES_FLOAT(ROW, expm1) TYPES_COMPLEX(ROW, expm1));
+
+TYPES_FLOAT(UNARY, log1p, 2, log1p(x))
+TYPES_COMPLEX(COMPLEX_UNARY, log1p, clog1p)
+MATH_DEF(log1p, "Log1p", SET_MATH,
+         TYPES_FLOAT(ROW, log1p) TYPES_COMPLEX(ROW, log1p));
+
+/* ---- the gamma function and its kin ---- */
+
+/* The sign that lgamma() leaves in a global is nobody's; _r keeps threads
+ * apart. */
+static float lgamma_of_f32(float x)
+{
+    int sign;
+
+    return lgammaf_r(x, &sign);
+}
+
+static double lgamma_of_f64(double x)
+{
+    int sign;
+
+    return lgamma_r(x, &sign);
+}
+
+/* d/dx lgamma: shifted up to where the asymptotic series is good, reflected
+ * for negative numbers; not a number at the poles. */
+static double digamma_of_f64(double x)
+{
+    static const double b[] = { 1.0 / 12,   -1.0 / 120,      1.0 / 252,
+                                -1.0 / 240, 1.0 / 132,       -691.0 / 32760,
+                                1.0 / 12,   -3617.0 / 8160.0 };
+    double sum = 0, inv, inv2, power;
+
+    if (x <= 0) {
+        if (x == floor(x))
+            return (double)NAN;
+        sum = -M_PI / tan(M_PI * (x - floor(x)));
+        x = 1 - x;
+    }
+    for (; x < 10; x += 1)
+        sum -= 1 / x;
+    inv = 1 / x;
+    inv2 = inv * inv;
+    power = inv2;
+    sum += log(x) - inv / 2;
+    for (size_t i = 0; i < COUNT(b); i++, power *= inv2)
+        sum -= b[i] * power;
+    return sum;
+}
+
+static float digamma_of_f32(float x)
+{
+    return (float)digamma_of_f64(x);
+}
+
+#define SLOW(s, T, A, DT, LD, ST, op, fn)                                      \
+    UNARY(s, T, A, DT, LD, ST, op, 40, fn(x))
+#define SLOW_REAL(op)                                                          \
+    TYPES_FLOAT32(SLOW, op, op##_of_f32)                                       \
+    TYPES_HALF(SLOW, op, op##_of_f32) TYPES_FLOAT64(SLOW, op, op##_of_f64)
+SLOW_REAL(lgamma)
+MATH_DEF(lgamma, "Lgamma", SET_FLOAT,
+         TYPES_FLOAT_WIDE(ROW, lgamma) TYPES_HALF(ROW, lgamma));
+
+SLOW_REAL(digamma)
+MATH_DEF(digamma, "Digamma", SET_FLOAT,
+         TYPES_FLOAT_WIDE(ROW, digamma) TYPES_HALF(ROW, digamma));
