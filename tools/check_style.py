@@ -4,7 +4,7 @@
 Layout is clang-format's matter.  Here: no // comments, no tabs, no line past 80
 columns, no TODO without a reason, an essay at the head of each file, functions
 and files that fit in a head, exported names that begin with their file's stem,
-their folder or a struct of their header.  Exceptions stand in tools/style_exceptions.txt, each with a reason.
+their folder or the struct that they work on.  Exceptions stand in tools/style_exceptions.txt, each with a reason.
 """
 import pathlib
 import re
@@ -108,13 +108,14 @@ def check_sizes(path, text, code):
 
 def check_names(path, code):
     """A header's functions begin with its stem, its folder, mst_, or the name
-    of a struct that it declares."""
+    of a struct that it works on (`call_` serves for struct rpc_call)."""
     if path.suffix != ".h" or path.parts[0] not in ("src", "include"):
         return
     stem = path.stem.split("_")[0]
     folder = path.parent.name
     heads = {stem, stem.rstrip("s"), folder, folder.rstrip("s"), "mst"}
-    tags = set(re.findall(r"^(?:struct|union|enum) (\w+)", code, re.M))
+    tags = set(re.findall(r"\b(?:struct|union|enum) (\w+)", code))
+    tags |= {tag.split("_", 1)[-1] for tag in tags}
     for match in DECLARATION.finditer(DECORATION.sub("", code)):
         name = match.group(1)
         if (name.split("_")[0] not in heads and not name.startswith(stem)
