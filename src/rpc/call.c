@@ -37,7 +37,7 @@ struct rpc_call {
     struct server_conn *conn;
     const struct server_method *method; /* NULL: unknown */
     struct rpc_call *next;              /* free ones */
-    bool is_post, is_grpc, has_headers, ended, started, answered;
+    bool is_post, is_grpc, has_headers, started, answered;
     atomic_bool replied; /* by the handler */
     atomic_bool cancelled;
     uint64_t deadline_ns; /* 0: none */
@@ -158,15 +158,6 @@ static int submit_error(struct rpc_call *call, const struct call_error *e)
     return nghttp2_submit_response(s->conn->session, s->id, nv, n, NULL);
 }
 
-/* Nothing more is to be said; if the peer is still sending, it can stop. */
-static void let_go(struct rpc_call *call)
-{
-    if (call->ended)
-        h2_detach(&call->s);
-    else
-        h2_reset(&call->s, NGHTTP2_NO_ERROR);
-}
-
 /* Answers a call that never got to its handler. */
 static void reject(struct rpc_call *call, enum mst_code code, const char *msg)
 {
@@ -174,7 +165,7 @@ static void reject(struct rpc_call *call, enum mst_code code, const char *msg)
 
     submit_error(call, e);
     mem_free(e);
-    let_go(call);
+    h2_detach(&call->s);
     release(call);
 }
 
@@ -183,7 +174,8 @@ static void reject_http(struct rpc_call *call)
     const nghttp2_nv nv[] = { H2_NV(":status", "415") };
 
     nghttp2_submit_response(call->s.conn->session, call->s.id, nv, 1, NULL);
-    let_go(call);
+    h2_flush_later(call->s.conn);
+    h2_detach(&call->s);
     release(call);
 }
 
@@ -249,7 +241,6 @@ void call_ended(struct h2_stream *s)
     struct rpc_call *call = call_of(s);
     struct status st;
 
-    call->ended = true;
     if (inbox_finish(&s->in, &call->request, &st)) {
         reject(call, st.code, st.msg);
         return;
@@ -289,7 +280,7 @@ static void on_deadline(struct loop_timer *timer)
     e = error_new(MST_DEADLINE_EXCEEDED, "Deadline Exceeded", NULL, 0);
     submit_error(call, e);
     mem_free(e);
-    let_go(call);
+    h2_detach(&call->s);
     cancel(call);
 }
 

@@ -116,6 +116,7 @@ struct h2_conn {
     const char *why; /* doomed */
     struct h2_stream *streams;
     size_t stream_count;
+    unsigned abandoned;            /* streams whose answer has not left yet */
     struct h2_stream *data_stream; /* whose DATA frame is being read */
     size_t data_left;              /* of it */
     uint64_t heard_ns;
@@ -137,7 +138,9 @@ void h2_shut(struct h2_conn *c, const char *why);
 /* Something was submitted: it leaves at the end of this turn. */
 void h2_flush_later(struct h2_conn *c);
 
-/* Streams. A detached one gets no more callbacks. */
+/* Streams. A detached one gets no more callbacks. If a server has answered it
+ * before the request was all there, the peer is told to stop sending as soon as
+ * the answer has left. */
 void h2_attach(struct h2_conn *c, struct h2_stream *s, int32_t id);
 void h2_detach(struct h2_stream *s);
 /* Detaches, and tells the peer that it is over. */

@@ -264,6 +264,22 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame,
     return 0;
 }
 
+/* nghttp2 drops an answer behind which a reset waits; so the reset of a stream
+ * that was answered early is only submitted when the answer is out. */
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame,
+                   void *arg)
+{
+    struct h2_conn *c = arg;
+    int32_t id = frame->hd.stream_id;
+
+    if (c->server && frame->hd.type == NGHTTP2_HEADERS &&
+        frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
+        nghttp2_session_get_stream_remote_close(session, id) == 0)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id,
+                                  NGHTTP2_NO_ERROR);
+    return 0;
+}
+
 /* A request that cannot leave any more: its stream is closed after this. */
 static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame,
                        int error, void *arg)
@@ -308,6 +324,7 @@ static void make_callbacks(void)
                                                             on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_sent);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(cb, on_not_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
     callbacks = cb;
