@@ -1,9 +1,53 @@
-/* `muster serve`: runs one task of a cluster until it is told to stop. */
+/*
+ * `muster serve`: runs one task of a cluster until it is told to stop.
+ *
+ * SIGTERM and SIGINT end it in order: no new calls, a moment for those under
+ * way, exit 0. A second signal does not wait.
+ */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/serve_options.h"
+#include "server/server.h"
+
+#define GRACE_MS 2000
+
+static int serve(const struct serve_options *o)
+{
+    struct status st = STATUS_INIT;
+    struct server *server;
+    sigset_t stop;
+    int got;
+
+    (void)log_set_level(o->log);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGINT);
+    /* Blocked in all threads, which inherit this; waited for below. */
+    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    if (server_start(&(struct server_opts){ .job = o->job_name,
+                                            .task = o->task_index,
+                                            .cluster = &o->cluster,
+                                            .bind = o->bind,
+                                            .threads = o->threads,
+                                            .loops = o->loops },
+                     &server, &st)) {
+        fprintf(stderr, "muster serve: %s\n", st.msg);
+        return EXIT_FAILURE;
+    }
+    printf("muster: /job:%s/task:%d ready, listening on port %d\n", o->job_name,
+           o->task_index, server_port(server));
+    fflush(stdout);
+    sigwait(&stop, &got);
+    log_line(LOG_INFO, "stopping");
+    pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+    server_stop(server, GRACE_MS);
+    return EXIT_SUCCESS;
+}
 
 int serve_main(int argc, char **argv)
 {
@@ -17,8 +61,7 @@ int serve_main(int argc, char **argv)
     } else if (o.help) {
         serve_options_help(stdout);
     } else {
-        fprintf(stderr, "muster serve: this build has no server yet\n");
-        rc = EXIT_FAILURE;
+        rc = serve(&o);
     }
     serve_options_done(&o);
     return rc;

@@ -131,7 +131,7 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
         mem_free(r);
         return;
     }
-    step_start(f->plan, &opts);
+    step_run(step_new(f->plan, &opts));
 }
 
 const struct op_calls call_ops = { find, start };

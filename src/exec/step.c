@@ -430,7 +430,7 @@ static void run_ready(struct step *s, struct ready *r)
 
 /* ---- begin and end ---- */
 
-static struct step *step_new(struct plan *p)
+static struct step *step_make(struct plan *p)
 {
     struct step *s = MEM_NEW(struct step);
 
@@ -488,7 +488,7 @@ static struct step *step_get(struct plan *p)
         p->idle_count--;
     }
     pthread_mutex_unlock(&p->idle_lock);
-    return s ? s : step_new(p);
+    return s ? s : step_make(p);
 }
 
 static void step_put(struct step *s)
@@ -530,10 +530,9 @@ static void finish(struct step *s)
     step_put(s);
 }
 
-void step_start(struct plan *p, const struct step_opts *opts)
+struct step *step_new(struct plan *p, const struct step_opts *opts)
 {
     struct step *s = step_get(p);
-    struct ready r;
 
     plan_ref(p);
     s->env = opts->env;
@@ -548,12 +547,30 @@ void step_start(struct plan *p, const struct step_opts *opts)
         opts->args[i] = (struct op_value){ 0 };
     }
     atomic_store(&s->live, p->root_count + 1);
+    return s;
+}
+
+void step_run(struct step *s)
+{
+    const struct plan *p = s->plan;
+    struct ready r;
+
     ready_init(&r);
     for (int i = 0; i < p->root_count; i++)
         ready_push(
             &r, (struct item){ &p->nodes[p->roots[i]], s->root_iter, false });
     run_ready(s, &r);
     ready_done(&r);
+    end_node(s);
+}
+
+void step_hold(struct step *s)
+{
+    atomic_fetch_add(&s->live, 1);
+}
+
+void step_drop(struct step *s)
+{
     end_node(s);
 }
 

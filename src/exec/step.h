@@ -39,11 +39,17 @@ struct step_opts {
     void *arg;
 };
 
-/* Begins at once, on this thread. */
-void step_start(struct plan *p, const struct step_opts *opts);
+/* A step to be run: nothing happens before step_run(), which begins on this
+ * thread and may return after, or long before, done() is called. */
+struct step *step_new(struct plan *p, const struct step_opts *opts);
+void step_run(struct step *s);
 /* Ends the step early with that error; what waits must be cancelled by the
- * owner. Any thread, until done() has been called. */
+ * owner, in failed(). Whoever calls it holds the step. */
 void step_fail(struct step *s, const struct status *st);
+/* Keeps done() from being called. Any thread that knows that it has not been
+ * called yet. */
+void step_hold(struct step *s);
+void step_drop(struct step *s);
 
 /* In done(): what the function returned, and the times. */
 struct op_value *step_results(struct step *s);

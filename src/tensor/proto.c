@@ -236,7 +236,7 @@ static enum mst_code from_content(struct tensor *t, enum dtype dt,
         return status_set(st, MST_INVALID_ARGUMENT,
                           "TensorProto has too little content for %lld strings",
                           (long long)count);
-    if (dt != DT_STRING && owner && content->len > 4096 &&
+    if (dt != DT_STRING && dt != DT_BOOL && owner && content->len > 4096 &&
         (uintptr_t)content->data % MIN(size, 16) == 0) {
         tensor_wrap(t, dt, s->ndim, s->dims, buffer_ref(owner),
                     (void *)content->data);

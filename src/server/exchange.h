@@ -1,0 +1,63 @@
+/*
+ * The rendezvous of one step on this task: where its partition's sends, its
+ * receives and the RecvTensor calls of other tasks meet.
+ *
+ *   send      puts a value under its key, or hands it to who waits for it
+ *   receive   of a value made here: takes it or waits;
+ *             of another task's: asks that task (RecvTensor)
+ *   call      a RecvTensor from another task: takes the value or waits
+ *
+ * It is there from the first word about the step (a RecvTensor may come before
+ * RunGraph) until CleanupGraph, and counted for those who still use it.
+ *
+ * Lock: exchange->lock. Nothing is called with it held that may come back.
+ */
+#ifndef SERVER_EXCHANGE_H
+#define SERVER_EXCHANGE_H
+
+#include "op/rendezvous.h"
+#include "rpc/server.h"
+#include "server/peers.h"
+
+struct exchange;
+
+/* orphaned: a call that waited here gave up; perhaps nobody is left. */
+struct exchange *exchange_new(int64_t step_id,
+                              void (*orphaned)(void *arg, struct exchange *x),
+                              void *arg);
+struct exchange *exchange_ref(struct exchange *x);
+void exchange_unref(struct exchange *x);
+struct rendezvous *exchange_rendezvous(struct exchange *x);
+int64_t exchange_step_id(const struct exchange *x);
+
+/* Before the first receive: whose task this is ("/job:ps/replica:0/task:0"),
+ * and where the others are. A second session under the same step is refused. */
+enum mst_code exchange_bind(struct exchange *x, const char *task,
+                            struct peers *peers, const void *owner,
+                            struct status *st) MUST_USE;
+bool exchange_owned_by(struct exchange *x, const void *owner);
+
+/* A call of another task waits here; it is answered in any case. */
+void exchange_serve(struct exchange *x, const struct rdv_key *key,
+                    struct rpc_call *call);
+
+/* Everything that waits gets this error, and all that comes later. With
+ * calls = false those of other tasks go on waiting. */
+void exchange_abort(struct exchange *x, const struct status *st, bool calls);
+
+/* Nothing was ever run here and nobody waits: an orphan. */
+bool exchange_is_empty(struct exchange *x);
+
+/* Times of transfers, for Logging: one record a RecvTensor that was asked. */
+struct exchange_transfer {
+    struct exchange_transfer *next;
+    int64_t step_id;
+    uint64_t start_us, end_us;
+    size_t bytes;
+    char key[];
+};
+/* While it is on, transfers are handed to fn. NULL: off. Process-wide. */
+void exchange_set_log(void (*fn)(void *arg, struct exchange_transfer *taken),
+                      void *arg);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * RunGraph: one partition of one step, from the request to the answer.
+ *
+ * An ordinary run puts what the request feeds into the step's exchange, runs
+ * the plan, and answers with what the request fetches. A partial run is spread
+ * over several requests under one step id: the first starts the plan, each
+ * feeds and fetches its share, the last also waits for the plan's end.
+ *
+ * If the peer gives up (cancel, connection lost, deadline) the step is failed
+ * at once; calls of other tasks that wait for values of it are let go a second
+ * later, so that the root of the trouble can reach the master first.
+ */
+#ifndef SERVER_RUN_H
+#define SERVER_RUN_H
+
+#include "rpc/server.h"
+#include "server/message.h"
+#include "server/session.h"
+#include "server/steps.h"
+
+struct run_table {
+    pthread_mutex_t lock;
+    struct map partial; /* step id -> run, under lock */
+    struct steps *steps;
+    struct sessions *sessions;
+};
+
+void run_table_init(struct run_table *t, struct steps *steps,
+                    struct sessions *sessions);
+void run_table_done(struct run_table *t);
+
+/* Answers the call in any case. Inside of its start(). */
+void run_graph(struct run_table *t, struct rpc_call *call,
+               const struct run_graph_request *request);
+/* CleanupGraph: a partial run that was left is ended. */
+void run_cleanup(struct run_table *t, int64_t step_id);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * One task: its loops, its pool of threads, its services on one port.
+ */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include "cluster/spec.h"
+
+struct server;
+
+struct server_opts {
+    const char *job;
+    int task;
+    const struct cluster_spec *cluster;
+    const char *bind; /* "host:port" or ":port" */
+    int threads;      /* that compute; 0: as many as there are CPUs */
+    int loops;        /* 0: as the transport thinks best */
+};
+
+/* Listens when it returns. */
+enum mst_code server_start(const struct server_opts *opts, struct server **ret,
+                           struct status *st) MUST_USE;
+int server_port(const struct server *s);
+/* Takes no new calls, lets those under way finish for grace_ms, ends the rest,
+ * and frees the server. Not from one of its own threads. */
+void server_stop(struct server *s, uint64_t grace_ms);
+
+#endif

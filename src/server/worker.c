@@ -1,0 +1,598 @@
+#include "server/worker.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "cluster/device.h"
+#include "graph/graph.h"
+#include "proto/worker.pb-c.h"
+#include "server/dedup.h"
+#include "server/message.h"
+#include "server/run.h"
+#include "server/session.h"
+#include "server/stats.h"
+#include "server/steps.h"
+#include "wire/control.h"
+
+#define MEMORY_LIMIT 268435456
+
+struct worker {
+    char *task, *device;
+    uint64_t incarnation;
+    struct loop_group *loops;
+    struct pool *pool;
+    struct resources *resources;
+    struct peers *peers;
+    struct sessions sessions;
+    struct steps steps;
+    struct run_table runs;
+    struct dedup run_ids, recv_ids;
+    atomic_ullong steps_run;
+    pthread_mutex_t log_lock;
+    struct exchange_transfer *log; /* under log_lock, newest first */
+    pthread_mutex_t sequence_lock;
+    struct map sequences; /* graph key -> next step id, under sequence_lock */
+};
+
+/* ---- answers ---- */
+
+static void reply_empty(struct rpc_call *call)
+{
+    struct rpc_msg m;
+
+    rpc_msg_init(&m);
+    rpc_call_reply(call, &m);
+}
+
+static void reply_message(struct rpc_call *call, const ProtobufCMessage *p)
+{
+    size_t len = protobuf_c_message_get_packed_size(p);
+    struct rpc_msg m;
+    uint8_t *at;
+
+    rpc_msg_init(&m);
+    at = rpc_msg_reserve(&m, len);
+    if (at)
+        protobuf_c_message_pack(p, at);
+    rpc_call_reply(call, &m);
+}
+
+static void fail(struct rpc_call *call, const struct status *st)
+{
+    rpc_call_fail(call, st, st->worker_restarted ? message_restarted : NULL,
+                  st->worker_restarted ? message_restarted_len : 0);
+}
+
+static void fail_with(struct rpc_call *call, enum mst_code code,
+                      const char *text)
+{
+    struct status st = STATUS_INIT;
+
+    status_set(&st, code, "%s", text);
+    fail(call, &st);
+}
+
+/* The request as a control message; answers the call when it is none. */
+static void *unpack(struct rpc_call *call,
+                    const ProtobufCMessageDescriptor *type)
+{
+    const struct rpc_data *d = rpc_call_request(call);
+    void *message = control_unpack(type, d->data, d->len);
+
+    if (!message)
+        fail_with(call, MST_INTERNAL, "Unable to parse request");
+    return message;
+}
+
+#define UNPACK(call, name) unpack(call, &tensorflow__##name##__descriptor)
+
+/* ---- sessions ---- */
+
+static void get_status(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    Tensorflow__DeviceAttributes cpu = TENSORFLOW__DEVICE_ATTRIBUTES__INIT;
+    Tensorflow__DeviceAttributes *list[] = { &cpu };
+    Tensorflow__GetStatusResponse r = TENSORFLOW__GET_STATUS_RESPONSE__INIT;
+
+    cpu.name = w->device;
+    cpu.device_type = "CPU";
+    cpu.memory_limit = MEMORY_LIMIT;
+    cpu.incarnation = w->incarnation;
+    cpu.xla_global_id = -1;
+    r.n_device_attributes = 1;
+    r.device_attributes = list;
+    reply_message(call, &r.base);
+}
+
+static void create_worker_session(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    struct status st = STATUS_INIT;
+    Tensorflow__CreateWorkerSessionRequest *q =
+        UNPACK(call, create_worker_session_request);
+
+    if (!q)
+        return;
+    if (sessions_create(&w->sessions, q, &st))
+        fail(call, &st);
+    else
+        reply_empty(call);
+    control_free(q);
+}
+
+static void delete_worker_session(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    Tensorflow__DeleteWorkerSessionRequest *q =
+        UNPACK(call, delete_worker_session_request);
+
+    if (!q)
+        return;
+    sessions_delete(&w->sessions, q->session_handle);
+    reply_empty(call);
+    control_free(q);
+}
+
+/* ---- graphs ---- */
+
+struct registering {
+    struct pool_job job;
+    struct worker *w;
+    struct rpc_call *call;
+};
+
+/* Every node says where it runs, and that is here. */
+static enum mst_code check_devices(const struct session *session,
+                                   const struct graph *g, struct status *st)
+{
+    struct device_name here, there;
+
+    CHECK(device_parse(session->device, strlen(session->device), &here));
+    for (int i = 0; i < g->count; i++) {
+        const struct graph_node *n = &g->nodes[i];
+
+        if (!*n->device)
+            return status_set(st, MST_INVALID_ARGUMENT,
+                              "Node '%.200s' is missing a device specification",
+                              n->name);
+        if (!device_parse(n->device, strlen(n->device), &there) ||
+            !device_matches(&here, &there))
+            return status_set(st, MST_INVALID_ARGUMENT,
+                              "%.200s unknown device.", n->device);
+    }
+    return MST_OK;
+}
+
+static enum mst_code register_plan(struct worker *w, struct session *session,
+                                   Tensorflow__RegisterGraphRequest *q,
+                                   char **ret_handle, struct status *st)
+{
+    struct op_env env = { .resources = session->resources,
+                          .pool = w->pool,
+                          .device = session->device,
+                          .device_incarnation = w->incarnation };
+    Tensorflow__GraphDef *def = q->graph_def;
+    struct graph_library *lib;
+    struct plan *plan;
+    enum mst_code rc;
+
+    if (!def) /* an empty graph is not written at all */
+        def = CONTROL_UNPACK(tensorflow__graph_def, NULL, 0);
+    q->graph_def = NULL; /* taken over */
+    rc = graph_library_new(def, &lib, st);
+    if (rc)
+        return rc;
+    rc = check_devices(session, &lib->main, st);
+    if (rc) {
+        graph_library_free(lib);
+        return rc;
+    }
+    rc = plan_new(lib, &env, &plan, st);
+    if (!rc)
+        *ret_handle = sessions_add_graph(&w->sessions, session, plan);
+    return rc;
+}
+
+static void register_job(struct pool_job *job)
+{
+    struct registering *r = CONTAINER(job, struct registering, job);
+    struct worker *w = r->w;
+    Tensorflow__RegisterGraphRequest *q =
+        UNPACK(r->call, register_graph_request);
+    Tensorflow__RegisterGraphResponse answer =
+        TENSORFLOW__REGISTER_GRAPH_RESPONSE__INIT;
+    struct session *session = NULL;
+    struct status st = STATUS_INIT;
+    char *handle = NULL;
+    enum mst_code rc;
+
+    if (q) {
+        struct message_text name = { q->session_handle,
+                                     strlen(q->session_handle) };
+
+        rc = sessions_find(&w->sessions, name, q->create_worker_session_called,
+                           &session, &st);
+        if (!rc)
+            rc = register_plan(w, session, q, &handle, &st);
+        if (rc) {
+            fail(r->call, &st);
+        } else {
+            answer.graph_handle = handle;
+            reply_message(r->call, &answer.base);
+        }
+    }
+    mem_free(handle);
+    session_unref(session);
+    control_free(q);
+    mem_free(r);
+}
+
+static void register_graph(struct rpc_call *call, void *arg)
+{
+    struct registering *r = MEM_NEW(struct registering);
+
+    r->w = arg;
+    r->call = call;
+    r->job.run = register_job;
+    pool_post(r->w->pool, &r->job);
+}
+
+static void deregister_graph(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    Tensorflow__DeregisterGraphRequest *q =
+        UNPACK(call, deregister_graph_request);
+    struct session *session = NULL;
+    struct status st = STATUS_INIT;
+    struct message_text name;
+    enum mst_code rc;
+
+    if (!q)
+        return;
+    name =
+        (struct message_text){ q->session_handle, strlen(q->session_handle) };
+    rc = sessions_find(&w->sessions, name, q->create_worker_session_called,
+                       &session, &st);
+    if (!rc)
+        rc = sessions_remove_graph(&w->sessions, session, q->graph_handle, &st);
+    if (rc)
+        fail(call, &st);
+    else
+        reply_empty(call);
+    session_unref(session);
+    control_free(q);
+}
+
+/* ---- steps ---- */
+
+static void run_graph_start(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    const struct rpc_data *d = rpc_call_request(call);
+    struct run_graph_request q;
+
+    if (!run_graph_parse(&q, d->data, d->len)) {
+        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        return;
+    }
+    if (!dedup_add(&w->run_ids, q.request_id)) {
+        fail_with(call, MST_ABORTED,
+                  "The same RunGraph (Worker) request was received twice.");
+        return;
+    }
+    atomic_fetch_add_explicit(&w->steps_run, 1, memory_order_relaxed);
+    run_graph(&w->runs, call, &q);
+}
+
+static void cleanup_graph(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    const struct rpc_data *d = rpc_call_request(call);
+    struct recv_tensor_request q; /* field 1 is the step id here too */
+    struct status st = STATUS_INIT;
+
+    if (!recv_tensor_parse(&q, d->data, d->len)) {
+        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        return;
+    }
+    status_set(&st, MST_ABORTED, "Cleanup %" PRId64, q.step_id);
+    run_cleanup(&w->runs, q.step_id);
+    steps_cleanup(&w->steps, q.step_id, &st);
+    reply_empty(call);
+}
+
+static void cleanup_all(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    Tensorflow__CleanupAllRequest *q = UNPACK(call, cleanup_all_request);
+
+    if (!q)
+        return;
+    if (!q->n_container)
+        resources_clear(w->resources, "");
+    for (size_t i = 0; i < q->n_container; i++)
+        resources_clear(w->resources, q->container[i]);
+    reply_empty(call);
+    control_free(q);
+}
+
+/* ---- tensors ---- */
+
+/* The device's own part must be CPU:0; whose task it says does not matter, as
+ * sessions may know this task by another name. */
+static enum mst_code check_source(const struct worker *w,
+                                  const struct rdv_key *key, struct status *st)
+{
+    const char *hex = key->src_device + key->src_device_len + 1;
+    struct device_name d;
+    char digits[17] = "";
+    uint64_t asked;
+    char *end;
+
+    if (!device_parse(key->src_device, key->src_device_len, &d))
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "Invalid  rendezvous key: %.*s",
+                          (int)MIN(key->len, 500), key->text);
+    if (strcmp(d.type, "CPU") || d.id != 0)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "/device:%s:%d unknown device.", d.type, d.id);
+    memcpy(digits, hex, 16);
+    asked = strtoull(digits, &end, 16);
+    if (*end)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "Invalid  rendezvous key: %.*s",
+                          (int)MIN(key->len, 500), key->text);
+    if (asked == w->incarnation)
+        return MST_OK;
+    status_set(st, MST_ABORTED,
+               "RecvTensor expects a different device incarnation: %" PRIu64
+               " vs. %" PRIu64
+               ". Your worker job (\"%s\") was probably restarted. Check your "
+               "worker job for the reason why it was restarted.",
+               asked, w->incarnation, w->task);
+    st->worker_restarted = true;
+    return MST_ABORTED;
+}
+
+static void recv_tensor(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    const struct rpc_data *d = rpc_call_request(call);
+    struct recv_tensor_request q;
+    struct status st = STATUS_INIT;
+    struct exchange *x;
+    struct rdv_key key;
+
+    if (!recv_tensor_parse(&q, d->data, d->len)) {
+        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        return;
+    }
+    if (!dedup_add(&w->recv_ids, q.request_id)) {
+        fail_with(call, MST_ABORTED,
+                  "The same RecvTensor (GrpcWorker) request was received "
+                  "twice.");
+        return;
+    }
+    if (!q.key.data || !rdv_key_parse(q.key.data, q.key.len, &key)) {
+        status_set(&st, MST_INVALID_ARGUMENT, "Invalid  rendezvous key: %.*s",
+                   (int)MIN(q.key.len, 500), q.key.data ? q.key.data : "");
+        fail(call, &st);
+        return;
+    }
+    if (check_source(w, &key, &st)) {
+        fail(call, &st);
+        return;
+    }
+    x = steps_get(&w->steps, q.step_id);
+    exchange_serve(x, &key, call);
+    exchange_unref(x);
+}
+
+/* ---- the rest ---- */
+
+static void mark_recv_finished(struct rpc_call *call, void *arg)
+{
+    (void)arg;
+    reply_empty(call);
+}
+
+static void log_transfer(void *arg, struct exchange_transfer *t)
+{
+    struct worker *w = arg;
+
+    pthread_mutex_lock(&w->log_lock);
+    t->next = w->log;
+    w->log = t;
+    pthread_mutex_unlock(&w->log_lock);
+}
+
+static void log_clear(struct worker *w)
+{
+    pthread_mutex_lock(&w->log_lock);
+    while (w->log) {
+        struct exchange_transfer *t = w->log;
+
+        w->log = t->next;
+        mem_free(t);
+    }
+    pthread_mutex_unlock(&w->log_lock);
+}
+
+static void logging(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    Tensorflow__LoggingRequest *q = UNPACK(call, logging_request);
+    struct pb_out o, step;
+    struct rpc_msg m;
+
+    if (!q)
+        return;
+    if (q->enable_rpc_logging)
+        exchange_set_log(log_transfer, w);
+    if (q->disable_rpc_logging)
+        exchange_set_log(NULL, NULL);
+    pb_out_init(&o);
+    for (size_t i = 0; i < q->n_fetch_step_id; i++) {
+        pb_out_init(&step);
+        pb_put_uint(&step, 1, (uint64_t)q->fetch_step_id[i]);
+        pthread_mutex_lock(&w->log_lock);
+        stats_put_transfers(&step, 2, w->device, w->log, q->fetch_step_id[i]);
+        pthread_mutex_unlock(&w->log_lock);
+        pb_put_bytes(&o, 1, step.data, step.len);
+        pb_out_done(&step);
+    }
+    if (q->clear)
+        log_clear(w);
+    rpc_msg_init(&m);
+    rpc_msg_copy(&m, o.data, o.len);
+    rpc_call_reply(call, &m);
+    pb_out_done(&o);
+    control_free(q);
+}
+
+static void tracing(struct rpc_call *call, void *arg)
+{
+    (void)arg;
+    fail_with(call, MST_UNIMPLEMENTED, "Tracing");
+}
+
+/* The numbers of steps of a collective graph: each key has its own series. */
+static void get_step_sequence(struct rpc_call *call, void *arg)
+{
+    struct worker *w = arg;
+    Tensorflow__GetStepSequenceRequest *q =
+        UNPACK(call, get_step_sequence_request);
+    struct pb_out o, one;
+    struct rpc_msg m;
+
+    if (!q)
+        return;
+    pb_out_init(&o);
+    for (size_t i = 0; i < q->n_graph_key; i++) {
+        uint64_t key = (uint64_t)q->graph_key[i], next;
+
+        pthread_mutex_lock(&w->sequence_lock);
+        next = (uint64_t)(uintptr_t)map_get_num(&w->sequences, key);
+        if (!next) {
+            next = (rng_u64() & ((1ull << 56) - 1)) | (1ull << 56);
+            map_put_num(&w->sequences, key, (void *)(uintptr_t)next);
+        }
+        pthread_mutex_unlock(&w->sequence_lock);
+        pb_out_init(&one);
+        pb_put_uint(&one, 1, key);
+        pb_put_uint(&one, 2, next);
+        pb_put_bytes(&o, 1, one.data, one.len);
+        pb_out_done(&one);
+    }
+    rpc_msg_init(&m);
+    rpc_msg_copy(&m, o.data, o.len);
+    rpc_call_reply(call, &m);
+    pb_out_done(&o);
+    control_free(q);
+}
+
+static void collectives(struct rpc_call *call, void *arg)
+{
+    (void)arg;
+    fail_with(call, MST_UNIMPLEMENTED, "Collective ops are not supported");
+}
+
+#define METHOD(name, fn)                                                       \
+    {                                                                          \
+        .path = "/tensorflow.WorkerService/" name, .start = (fn)               \
+    }
+
+static const struct rpc_method methods[] = {
+    METHOD("GetStatus", get_status),
+    METHOD("CreateWorkerSession", create_worker_session),
+    METHOD("DeleteWorkerSession", delete_worker_session),
+    METHOD("RegisterGraph", register_graph),
+    METHOD("DeregisterGraph", deregister_graph),
+    METHOD("RunGraph", run_graph_start),
+    METHOD("CleanupGraph", cleanup_graph),
+    METHOD("CleanupAll", cleanup_all),
+    METHOD("RecvTensor", recv_tensor),
+    METHOD("MarkRecvFinished", mark_recv_finished),
+    METHOD("Logging", logging),
+    METHOD("Tracing", tracing),
+    METHOD("GetStepSequence", get_step_sequence),
+    METHOD("RecvBuf", collectives),
+    METHOD("CompleteGroup", collectives),
+    METHOD("CompleteInstance", collectives),
+};
+
+/* ---- the whole ---- */
+
+static void session_gone(void *arg, const struct session *session)
+{
+    struct worker *w = arg;
+
+    steps_cleanup_owner(&w->steps, session);
+}
+
+struct worker *worker_new(const struct worker_opts *opts)
+{
+    struct worker *w = MEM_NEW(struct worker);
+
+    w->task = mem_printf("/job:%s/replica:0/task:%d", opts->job, opts->task);
+    w->device = mem_printf("%s/device:CPU:0", w->task);
+    w->incarnation = rng_u64();
+    w->loops = opts->loops;
+    w->pool = opts->pool;
+    w->resources = resources_new(opts->job);
+    w->peers = peers_new(opts->loops, opts->cluster);
+    pthread_mutex_init(&w->log_lock, NULL);
+    pthread_mutex_init(&w->sequence_lock, NULL);
+    map_init(&w->sequences);
+    steps_init(&w->steps);
+    sessions_init(&w->sessions,
+                  &(struct session_defaults){ .job = opts->job,
+                                              .task = w->task,
+                                              .device = w->device,
+                                              .peers = w->peers,
+                                              .resources = w->resources,
+                                              .loops = w->loops,
+                                              .gone = session_gone,
+                                              .arg = w });
+    run_table_init(&w->runs, &w->steps, &w->sessions);
+    dedup_init(&w->run_ids);
+    dedup_init(&w->recv_ids);
+    return w;
+}
+
+void worker_free(struct worker *w)
+{
+    if (!w)
+        return;
+    exchange_set_log(NULL, NULL);
+    run_table_done(&w->runs);
+    steps_done(&w->steps);
+    sessions_done(&w->sessions);
+    log_clear(w);
+    map_done(&w->sequences);
+    dedup_done(&w->run_ids);
+    dedup_done(&w->recv_ids);
+    peers_unref(w->peers);
+    resources_unref(w->resources);
+    pthread_mutex_destroy(&w->log_lock);
+    pthread_mutex_destroy(&w->sequence_lock);
+    mem_free(w->task);
+    mem_free(w->device);
+    mem_free(w);
+}
+
+void worker_add_methods(struct worker *w, struct rpc_server *server)
+{
+    rpc_server_add(server, methods, COUNT(methods), w);
+}
+
+void worker_status(struct worker *w, struct worker_status *ret)
+{
+    ret->sessions = sessions_count(&w->sessions);
+    ret->steps = steps_count(&w->steps);
+    ret->steps_run = atomic_load(&w->steps_run);
+}
