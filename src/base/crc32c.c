@@ -56,3 +56,32 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t len)
 #endif
     return ~crc_portable(c, data, len);
 }
+
+/*
+ * Checksums are polynomials modulo the Castagnoli one, the lowest bit being the
+ * highest power. Appending n bytes multiplies by x^(8n), which is made from
+ * squares.
+ */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+
+    for (; a; a <<= 1) {
+        if (a & 0x80000000u)
+            product ^= b;
+        b = b & 1 ? (b >> 1) ^ 0x82f63b78u : b >> 1;
+    }
+    return product;
+}
+
+uint32_t crc32c_join(uint32_t a, uint32_t b, uint64_t b_len)
+{
+    uint32_t power = 0x00800000u; /* x^8 */
+
+    for (; b_len && a; b_len >>= 1) {
+        if (b_len & 1)
+            a = multiply(a, power);
+        power = multiply(power, power);
+    }
+    return a ^ b;
+}

@@ -7,6 +7,8 @@
 
 /* Continues a checksum; begin with 0. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+/* The checksum of a followed by b, from those of the two; b has b_len bytes. */
+uint32_t crc32c_join(uint32_t a, uint32_t b, uint64_t b_len);
 
 static inline uint32_t crc32c_mask(uint32_t crc)
 {
