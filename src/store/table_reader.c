@@ -132,8 +132,8 @@ static bool place_next(struct table_place *p)
     p->value = cursor_bytes(&at, value_len);
     if (at.bad || shared > p->key.len)
         return false;
-    if (!p->first && table_compare(p->key.data + shared, p->key.len - shared,
-                                   key, fresh) >= 0)
+    if (!p->first && table_compare(p->key.len ? p->key.data + shared : NULL,
+                                   p->key.len - shared, key, fresh) >= 0)
         return false;
     p->first = false;
     p->key.len = shared;

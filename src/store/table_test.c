@@ -92,7 +92,7 @@ static bool key_is(const struct table_iter *it, const char *key)
 {
     struct cursor c = table_iter_key(it);
 
-    return cursor_left(&c) == strlen(key) && !memcmp(c.at, key, strlen(key));
+    return !table_compare(c.at, cursor_left(&c), key, strlen(key));
 }
 
 static void check_walk(struct table_iter *it, int n, const int *order)

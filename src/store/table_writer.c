@@ -36,7 +36,7 @@ static void block_add(struct table_block *b, const void *key, size_t key_len,
                       const void *value, size_t value_len)
 {
     size_t shared = 0, limit = MIN(key_len, b->last_key.len);
-    const uint8_t *k = key;
+    const uint8_t *k = key_len ? key : (const uint8_t *)"";
 
     if (b->since_restart == b->interval) {
         bytes_u32(&b->restarts, (uint32_t)b->data.len);
