@@ -5,7 +5,8 @@
  * all. So `blocked` remembers that a write was refused until the edge comes,
  * and `more_in` that reading stopped for fairness before the socket was empty;
  * in the second case the flush hook, which has to run anyway, goes on reading
- * in the next turn.
+ * in the next turn. A short read means that the socket is empty, unless the peer
+ * has hung up: there is no further edge then, so the end must be read at once.
  */
 #include "rpc/h2.h"
 
@@ -151,7 +152,7 @@ static bool read_once(struct h2_conn *c, size_t *ret_len)
     if (!session_takes(c, t.iov[0].iov_base, direct) ||
         !session_takes(c, loop_scratch(c->loop), (size_t)n - direct))
         return false;
-    return (size_t)n == t.len && !c->doomed;
+    return ((size_t)n == t.len || c->hung_up) && !c->doomed;
 }
 
 static void read_some(struct h2_conn *c)
@@ -174,6 +175,8 @@ static void on_ready(struct loop_watch *watch, uint32_t events)
         return;
     if (events & EPOLLOUT)
         c->blocked = false;
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        c->hung_up = true;
     if (events & ~(uint32_t)EPOLLOUT)
         read_some(c);
     h2_flush_later(c);

@@ -112,7 +112,7 @@ struct h2_conn {
     struct loop_watch watch;
     struct loop_hook flush;
     nghttp2_session *session;
-    bool server, seen_settings, blocked, more_in, doomed;
+    bool server, seen_settings, blocked, more_in, hung_up, doomed;
     const char *why; /* doomed */
     struct h2_stream *streams;
     size_t stream_count;
