@@ -307,13 +307,12 @@ bool shape_count(int ndim, const int64_t *dims, size_t elem_size,
     for (int i = 0; i < ndim; i++) {
         if (dims[i] < 0)
             return false;
-        if (dims[i] == 0)
-            zero = true;
-        else if (__builtin_mul_overflow(count, dims[i], &count))
-            return false;
-        if (!zero && count > limit)
-            return false;
+        zero |= dims[i] == 0;
     }
+    /* Beside a zero the other dimensions may be as large as they like. */
+    for (int i = 0; i < ndim && !zero; i++)
+        if (__builtin_mul_overflow(count, dims[i], &count) || count > limit)
+            return false;
     *ret_count = zero ? 0 : count;
     return true;
 }
