@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -40,6 +41,7 @@ static pthread_mutex_t large_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct buffer *large_first;
 static size_t large_idle; /* under large_lock */
 static atomic_size_t live;
+static atomic_size_t limit; /* 0: not asked for yet */
 
 static void cache_end(void *arg)
 {
@@ -184,9 +186,39 @@ static struct buffer *large_new(size_t size)
     return b;
 }
 
+static size_t limit_get(void)
+{
+    size_t bytes = atomic_load_explicit(&limit, memory_order_relaxed);
+
+    if (UNLIKELY(!bytes)) {
+        bytes = (size_t)sysconf(_SC_PHYS_PAGES) / 10 * 9 *
+                (size_t)sysconf(_SC_PAGESIZE);
+        atomic_store(&limit, bytes);
+    }
+    return bytes;
+}
+
+void buffer_limit(size_t bytes)
+{
+    atomic_store(&limit, bytes);
+}
+
+static bool within_limit(size_t size)
+{
+    size_t used = atomic_load_explicit(&live, memory_order_relaxed);
+    size_t max = limit_get();
+
+    return size <= max && used <= max - size;
+}
+
 struct buffer *buffer_new(size_t size)
 {
-    struct buffer *b = size < BUFFER_LARGE ? small_new(size) : large_new(size);
+    struct buffer *b = NULL;
+
+    if (size < BUFFER_LARGE)
+        b = small_new(size);
+    else if (within_limit(size))
+        b = large_new(size);
 
     if (!b)
         return NULL;

@@ -14,7 +14,10 @@
 #define HEAVY_ELEMS     (128 << 10)
 #define EXPENSIVE_ELEMS (16 << 10)
 #define NEST_MAX        4
-#define IDLE_MAX        64
+/* So long a thread that is not the pool's may stay in a step. */
+#define INLINE_NS_MAX 300000
+#define INLINE_CHECK  16
+#define IDLE_MAX      64
 
 enum phase { RUNNING, FINISHED, RETURNED };
 
@@ -354,21 +357,44 @@ static void item_job(struct pool_job *job)
     on_pool = was;
 }
 
+static void post(struct pool *pool, const struct item *it)
+{
+    struct item_job *j = &it->iter->jobs[it->node->index];
+
+    j->item = *it;
+    j->job.run = item_job;
+    pool_post(pool, &j->job);
+}
+
 /* True when the item was given to the pool. */
 static bool post_heavy(struct step *s, const struct item *it,
                        const struct ready *r)
 {
     struct pool *pool = s->plan->env.pool;
-    struct item_job *j;
 
     if (!pool || it->dead || moves_values(it->node) || !is_heavy(it))
         return false;
     if (on_pool && r->head == r->tail)
         return false; /* nothing else to do here: run it here */
-    j = &it->iter->jobs[it->node->index];
-    j->item = *it;
-    j->job.run = item_job;
-    pool_post(pool, &j->job);
+    post(pool, it);
+    return true;
+}
+
+/* A loop's thread has others to serve: when it has been here for too long, as
+ * with a graph that loops, all that is ready moves to the pool. */
+static bool moved_on(struct step *s, struct ready *r, int ran,
+                     uint64_t *since_ns)
+{
+    struct pool *pool = s->plan->env.pool;
+
+    if (on_pool || !pool || ran % INLINE_CHECK)
+        return false;
+    if (!*since_ns)
+        *since_ns = clock_ns();
+    if (clock_ns() - *since_ns < INLINE_NS_MAX)
+        return false;
+    while (r->head < r->tail)
+        post(pool, &r->items[r->head++]);
     return true;
 }
 
@@ -409,9 +435,10 @@ static void end_node(struct step *s)
  */
 static void run_ready(struct step *s, struct ready *r)
 {
-    int over = 0;
+    uint64_t since_ns = 0;
+    int over = 0, ran = 0;
 
-    while (r->head < r->tail) {
+    while (r->head < r->tail && !moved_on(s, r, ++ran, &since_ns)) {
         struct item it = r->items[r->head++];
 
         if (post_heavy(s, &it, r))
