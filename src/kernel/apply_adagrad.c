@@ -36,8 +36,9 @@ APPLY_RECORDS_SPARSE(adagrad_v2, ADAGRAD_V2, "AdagradV2");
 /* Dual averaging: the variable is made anew from the sums each time. */
 #define ADAGRAD_DA_ARGS(V, N, J, G, F, t...)                                   \
     V(var, t)                                                                  \
-    V(gradient_accumulator, t) V(gradient_squared_accumulator, t) G(grad, t)   \
-        N(lr, t) N(l1, t) N(l2, t) J(global_step, t)
+    V(gradient_accumulator, t)                                                 \
+    V(gradient_squared_accumulator, t)                                         \
+    G(grad, t) N(lr, t) N(l1, t) N(l2, t) J(global_step, t)
 #define ADAGRAD_DA_BEFORE                                                      \
     const num steps = (num)global_step, pull = l1 > 0 ? steps * l1 : 0;
 #define ADAGRAD_DA_CHOICE no_choice
@@ -106,8 +107,10 @@ APPLY_RECORDS_SPARSE(adadelta, ADADELTA, "Adadelta");
 
 #define FTRL_ARGS(V, N, J, G, F, t...)                                         \
     V(var, t)                                                                  \
-    V(accum, t) V(linear, t) G(grad, t) N(lr, t) N(l1, t) N(l2, t)             \
-        N(lr_power, t) F(multiply_linear_by_lr, false, t)
+    V(accum, t)                                                                \
+    V(linear, t)                                                               \
+    G(grad, t) N(lr, t) N(l1, t) N(l2, t) N(lr_power, t)                       \
+        F(multiply_linear_by_lr, false, t)
 #define FTRL_BEFORE    FTRL_SCALES
 #define FTRL_CHOICE    half_power
 #define FTRL_STEP      FTRL_COMMON(grad)
@@ -119,8 +122,10 @@ APPLY_RECORDS_SPARSE(ftrl, FTRL, "Ftrl");
 
 #define FTRL_V2_ARGS(V, N, J, G, F, t...)                                      \
     V(var, t)                                                                  \
-    V(accum, t) V(linear, t) G(grad, t) N(lr, t) N(l1, t) N(l2, t)             \
-        N(l2_shrinkage, t) N(lr_power, t) F(multiply_linear_by_lr, false, t)
+    V(accum, t)                                                                \
+    V(linear, t)                                                               \
+    G(grad, t) N(lr, t) N(l1, t) N(l2, t) N(l2_shrinkage, t) N(lr_power, t)    \
+        F(multiply_linear_by_lr, false, t)
 #define FTRL_V2_BEFORE    FTRL_SCALES
 #define FTRL_V2_CHOICE    half_power
 #define FTRL_V2_STEP      FTRL_COMMON((grad + 2 * l2_shrinkage * var))

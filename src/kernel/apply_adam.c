@@ -6,8 +6,10 @@
 
 #define ADAM_ARGS(V, N, J, G, F, t...)                                         \
     V(var, t)                                                                  \
-    V(m, t) V(v, t) N(beta1_power, t) N(beta2_power, t) N(lr, t) N(beta1, t)   \
-        N(beta2, t) N(epsilon, t) G(grad, t) F(use_nesterov, false, t)
+    V(m, t)                                                                    \
+    V(v, t)                                                                    \
+    N(beta1_power, t) N(beta2_power, t) N(lr, t) N(beta1, t) N(beta2, t)       \
+        N(epsilon, t) G(grad, t) F(use_nesterov, false, t)
 #define ADAM_BEFORE                                                            \
     const num alpha = lr * sqrt(1 - beta2_power) / (1 - beta1_power);
 #define ADAM_CHOICE use_nesterov
@@ -23,8 +25,10 @@ APPLY_RECORDS(adam, ADAM, "Adam");
 
 #define AMSGRAD_ARGS(V, N, J, G, F, t...)                                      \
     V(var, t)                                                                  \
-    V(m, t) V(v, t) V(vhat, t) N(beta1_power, t) N(beta2_power, t) N(lr, t)    \
-        N(beta1, t) N(beta2, t) N(epsilon, t) G(grad, t)
+    V(m, t)                                                                    \
+    V(v, t)                                                                    \
+    V(vhat, t) N(beta1_power, t) N(beta2_power, t) N(lr, t) N(beta1, t)        \
+        N(beta2, t) N(epsilon, t) G(grad, t)
 #define AMSGRAD_BEFORE ADAM_BEFORE
 #define AMSGRAD_CHOICE no_choice
 #define AMSGRAD_STEP                                                           \
@@ -40,8 +44,10 @@ APPLY_RECORD(resource_apply_adam_with_amsgrad, amsgrad, AMSGRAD,
 
 #define ADA_MAX_ARGS(V, N, J, G, F, t...)                                      \
     V(var, t)                                                                  \
-    V(m, t) V(v, t) N(beta1_power, t) N(lr, t) N(beta1, t) N(beta2, t)         \
-        N(epsilon, t) G(grad, t)
+    V(m, t)                                                                    \
+    V(v, t)                                                                    \
+    N(beta1_power, t) N(lr, t) N(beta1, t) N(beta2, t) N(epsilon, t)           \
+        G(grad, t)
 #define ADA_MAX_BEFORE const num rate = lr / (1 - beta1_power);
 #define ADA_MAX_CHOICE no_choice
 #define ADA_MAX_STEP                                                           \
@@ -55,8 +61,8 @@ APPLY_RECORDS(ada_max, ADA_MAX, "AdaMax");
 
 #define RMS_PROP_ARGS(V, N, J, G, F, t...)                                     \
     V(var, t)                                                                  \
-    V(ms, t) V(mom, t) N(lr, t) N(rho, t) N(momentum, t) N(epsilon, t)         \
-        G(grad, t)
+    V(ms, t)                                                                   \
+    V(mom, t) N(lr, t) N(rho, t) N(momentum, t) N(epsilon, t) G(grad, t)
 #define RMS_PROP_BEFORE
 #define RMS_PROP_CHOICE no_choice
 #define RMS_PROP_STEP                                                          \
@@ -71,8 +77,9 @@ APPLY_RECORDS_SPARSE(rms_prop, RMS_PROP, "RMSProp");
 
 #define CENTERED_ARGS(V, N, J, G, F, t...)                                     \
     V(var, t)                                                                  \
-    V(mg, t) V(ms, t) V(mom, t) N(lr, t) N(rho, t) N(momentum, t)              \
-        N(epsilon, t) G(grad, t)
+    V(mg, t)                                                                   \
+    V(ms, t)                                                                   \
+    V(mom, t) N(lr, t) N(rho, t) N(momentum, t) N(epsilon, t) G(grad, t)
 #define CENTERED_BEFORE
 #define CENTERED_CHOICE no_choice
 #define CENTERED_STEP                                                          \

@@ -23,6 +23,8 @@
 #define KERNEL_TYPES_H
 
 #include <complex.h>
+#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -87,11 +89,14 @@
 
 #define TYPES_REAL(X, ...)                                                     \
     TYPES_FLOAT(X, ##__VA_ARGS__) TYPES_INT(X, ##__VA_ARGS__)
-#define TYPES_COMPLEX(X, ...)                                                  \
+#define TYPES_COMPLEX64(X, ...)                                                \
     X(c64, float complex, float complex, DT_COMPLEX64, SAME, SAME,             \
-      ##__VA_ARGS__)                                                           \
+      ##__VA_ARGS__)
+#define TYPES_COMPLEX128(X, ...)                                               \
     X(c128, double complex, double complex, DT_COMPLEX128, SAME, SAME,         \
       ##__VA_ARGS__)
+#define TYPES_COMPLEX(X, ...)                                                  \
+    TYPES_COMPLEX64(X, ##__VA_ARGS__) TYPES_COMPLEX128(X, ##__VA_ARGS__)
 #define TYPES_NUMBER(X, ...)                                                   \
     TYPES_REAL(X, ##__VA_ARGS__) TYPES_COMPLEX(X, ##__VA_ARGS__)
 #define TYPES_BOOL(X, ...) X(b, bool, bool, DT_BOOL, SAME, SAME, ##__VA_ARGS__)
@@ -128,6 +133,32 @@
 #define CLONES_c64
 #define CLONES_c128
 #define CLONES_b
+
+/* The least and the greatest value of a type, by suffix. */
+#define LEAST_f32     -INFINITY
+#define GREATEST_f32  INFINITY
+#define LEAST_f64     -INFINITY
+#define GREATEST_f64  INFINITY
+#define LEAST_f16     -INFINITY
+#define GREATEST_f16  INFINITY
+#define LEAST_bf16    -INFINITY
+#define GREATEST_bf16 INFINITY
+#define LEAST_i8      INT8_MIN
+#define GREATEST_i8   INT8_MAX
+#define LEAST_i16     INT16_MIN
+#define GREATEST_i16  INT16_MAX
+#define LEAST_i32     INT32_MIN
+#define GREATEST_i32  INT32_MAX
+#define LEAST_i64     INT64_MIN
+#define GREATEST_i64  INT64_MAX
+#define LEAST_u8      0
+#define GREATEST_u8   UINT8_MAX
+#define LEAST_u16     0
+#define GREATEST_u16  UINT16_MAX
+#define LEAST_u32     0
+#define GREATEST_u32  UINT32_MAX
+#define LEAST_u64     0
+#define GREATEST_u64  UINT64_MAX
 
 /*
  * Before a loop whose output may lie exactly over one of its inputs: element i
