@@ -248,6 +248,37 @@ enum mst_code file_in_read(const struct file_in *f, uint64_t offset, void *data,
 
 /* ---- writing ---- */
 
+/* All of it, or the number of the error. */
+static int write_all(int fd, const uint8_t *data, size_t len)
+{
+    while (len) {
+        ssize_t n = write(fd, data, len);
+
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+enum mst_code file_write(const char *path, const void *data, size_t len,
+                         struct status *st)
+{
+    int fd =
+        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+    int err;
+
+    if (fd < 0)
+        return file_fail(st, path, errno);
+    err = write_all(fd, data, len);
+    if (close(fd) && !err)
+        err = errno;
+    return err ? file_fail(st, path, err) : MST_OK;
+}
+
 enum mst_code file_out_open(struct file_out *f, const char *path,
                             struct status *st)
 {
@@ -270,18 +301,10 @@ enum mst_code file_out_open(struct file_out *f, const char *path,
 
 static enum mst_code flush(struct file_out *f, struct status *st)
 {
-    size_t done = 0;
+    int err = write_all(f->fd, f->buf, f->used);
 
-    while (done < f->used) {
-        ssize_t n = write(f->fd, f->buf + done, f->used - done);
-
-        if (n < 0 && errno != EINTR)
-            return file_fail(st, f->temp, errno);
-        if (n > 0)
-            done += (size_t)n;
-    }
     f->used = 0;
-    return MST_OK;
+    return err ? file_fail(st, f->temp, err) : MST_OK;
 }
 
 /*

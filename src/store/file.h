@@ -57,6 +57,10 @@ enum mst_code file_in_read(const struct file_in *f, uint64_t offset, void *data,
 
 /* ---- writing ---- */
 
+/* A whole file in place, whatever was there; the directory exists. */
+enum mst_code file_write(const char *path, const void *data, size_t len,
+                         struct status *st) MUST_USE;
+
 struct file_out {
     int fd; /* -1: not open */
     char *path, *temp;
