@@ -18,6 +18,7 @@
 #include "store/event.h"
 
 static struct status st;
+static struct pool *pool;
 
 static void must(enum mst_code rc)
 {
@@ -54,13 +55,11 @@ static void print_tensor(const char *name, size_t len, const struct tensor *t)
 static struct tensor load(struct bundle_reader *r, const char *name, size_t len,
                           const char *spec)
 {
-    struct pool *pool = pool_new(2);
     struct bundle_read q = {
         .name = name, .name_len = len, .spec = spec, .spec_len = strlen(spec)
     };
 
     must(bundle_load(r, &q, 1, pool, &st));
-    pool_free(pool);
     return q.out;
 }
 
@@ -194,6 +193,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[1] : "";
 
+    pool = pool_new(2);
     if (!strcmp(what, "dump") && argc == 3)
         walk(argv[2], NULL);
     else if (!strcmp(what, "slice") && argc == 5)
@@ -212,5 +212,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bundle_peer dump|slice|copy|merge|records|"
                         "events ...\n"),
             exit(2);
+    pool_free(pool);
     return 0;
 }
