@@ -18,6 +18,8 @@ np = pytest.importorskip("numpy")
 tf = pytest.importorskip("tensorflow")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.sanitize
+
 TYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int16", "int32",
          "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64",
          "complex128", "qint8", "quint8", "qint16", "quint16", "qint32"]
@@ -269,6 +271,62 @@ def test_a_saver_of_tensorflow_reads_ours(tmp_path):
             saver.restore(session, str(tmp_path / "ours"))
             for a, b in zip(want, variables(session)):
                 np.testing.assert_array_equal(a, b)
+
+
+def masked_crc(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    crc ^= 0xffffffff
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def varint(n):
+    return (bytes([n & 0x7f | 0x80]) + varint(n >> 7)) if n > 0x7f else bytes([n])
+
+
+def read_varint(data):
+    n = next(i for i, b in enumerate(data) if b < 0x80)
+    return sum((b & 0x7f) << 7 * i for i, b in enumerate(data[:n + 1]))
+
+
+def snappy(data):
+    """Literals, and a copy of three bytes where one is at hand."""
+    out, at = varint(len(data)), 0
+    while at < len(data):
+        back = data.rfind(data[at:at + 16], max(0, at - 2000), at)
+        if back >= 0 and len(data) - at >= 16:
+            out += bytes([(16 - 1) << 2 | 2]) + (at - back).to_bytes(2, "little")
+            at += 16
+        else:
+            out += bytes([0]) + data[at:at + 1]
+            at += 1
+    return out
+
+
+def test_a_compressed_index_is_read(tmp_path):
+    """Its one data block packed by Snappy; the other blocks as they were."""
+    found = everything()
+    save(tmp_path / "x", found)
+    want = peer("dump", tmp_path / "x")
+    index = (tmp_path / "x.index").read_bytes()
+    meta = read_varint(index[-48:])  # the data block ends where this begins
+    packed = snappy(index[:meta - 5]) + b"\1"
+    packed += masked_crc(packed).to_bytes(4, "little")
+    empty = bytes([0, 0, 0, 0, 1, 0, 0, 0])
+    top = (b"\0\1" + bytes([1 + len(varint(len(packed) - 5))]) + b"\xff\0" +
+           varint(len(packed) - 5) + empty)
+    tail = b""
+    handles = b""
+    for block in (empty, top):
+        handles += varint(len(packed) + len(tail)) + varint(len(block))
+        tail += block + b"\0" + masked_crc(block + b"\0").to_bytes(4, "little")
+    (tmp_path / "x.index").write_bytes(packed + tail + handles.ljust(40, b"\0") +
+                                       index[-8:])
+    restore(tmp_path / "x", [found[0][0]], [""], [found[0][2].dtype])
+    assert peer("dump", tmp_path / "x") == want
 
 
 def damage(path, at):
