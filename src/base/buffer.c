@@ -203,7 +203,7 @@ void buffer_limit(size_t bytes)
     atomic_store(&limit, bytes);
 }
 
-static bool within_limit(size_t size)
+bool buffer_within_limit(size_t size)
 {
     size_t used = atomic_load_explicit(&live, memory_order_relaxed);
     size_t max = limit_get();
@@ -217,7 +217,7 @@ struct buffer *buffer_new(size_t size)
 
     if (size < BUFFER_LARGE)
         b = small_new(size);
-    else if (within_limit(size))
+    else if (buffer_within_limit(size))
         b = large_new(size);
 
     if (!b)

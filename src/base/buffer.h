@@ -52,6 +52,8 @@ static inline bool buffer_unique(const struct buffer *b)
 /* What all live buffers together may come to; beyond it buffer_new() answers
  * no. At first it is nine tenths of the machine's memory. */
 void buffer_limit(size_t bytes);
+/* Such an amount would still be within it. */
+bool buffer_within_limit(size_t bytes);
 /* Gives large buffers back that were idle for longer than age_ms. */
 void buffer_trim(uint64_t age_ms);
 /* Bytes in use by live buffers, and bytes kept for reuse. */

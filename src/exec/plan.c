@@ -402,6 +402,7 @@ enum mst_code plan_new_function(struct plan *parent, const struct graph *body,
     p->arg_count = arg_count;
     p->ret_count = ret_count;
     rc = compile(p, body, st);
+    p->parent->has_blocking |= p->has_blocking;
     if (rc)
         plan_unref(p);
     else

@@ -58,8 +58,10 @@ static void elements_free(void *arg)
 static struct buffer *elements_new(enum dtype dt, int64_t count)
 {
     size_t bytes = (size_t)count * dtype_size(dt);
-    struct elements *e = calloc(1, sizeof(*e) + bytes);
+    struct elements *e = NULL;
 
+    if (buffer_within_limit(bytes))
+        e = calloc(1, sizeof(*e) + bytes);
     if (!e)
         return NULL;
     e->dtype = dt;

@@ -35,7 +35,9 @@ struct pb_field {
 
 static inline struct pb_in pb_in(const void *data, size_t len)
 {
-    return (struct pb_in){ data, (const uint8_t *)data + len, false };
+    const uint8_t *at = len ? data : (const uint8_t *)"";
+
+    return (struct pb_in){ at, at + len, false };
 }
 
 /* False at the end and on a broken message (bad is set then). */
