@@ -4,6 +4,9 @@
  */
 #include "kernel/apply.h"
 
+/* A table more than a program: its lines are laid out by hand. */
+/* clang-format off */
+
 #define ADAGRAD_ARGS(V, N, J, G, F, t...)                                      \
     V(var, t) V(accum, t) N(lr, t) G(grad, t) F(update_slots, true, t)
 #define ADAGRAD_BEFORE
@@ -19,8 +22,8 @@ APPLY_RECORDS(adagrad, ADAGRAD, "Adagrad");
 APPLY_RECORDS_SPARSE(adagrad, ADAGRAD, "Adagrad");
 
 #define ADAGRAD_V2_ARGS(V, N, J, G, F, t...)                                   \
-    V(var, t)                                                                  \
-    V(accum, t) N(lr, t) N(epsilon, t) G(grad, t) F(update_slots, true, t)
+    V(var, t) V(accum, t) N(lr, t) N(epsilon, t) G(grad, t)                    \
+    F(update_slots, true, t)
 #define ADAGRAD_V2_BEFORE
 #define ADAGRAD_V2_CHOICE update_slots
 #define ADAGRAD_V2_STEP                                                        \
@@ -35,9 +38,7 @@ APPLY_RECORDS_SPARSE(adagrad_v2, ADAGRAD_V2, "AdagradV2");
 
 /* Dual averaging: the variable is made anew from the sums each time. */
 #define ADAGRAD_DA_ARGS(V, N, J, G, F, t...)                                   \
-    V(var, t)                                                                  \
-    V(gradient_accumulator, t)                                                 \
-    V(gradient_squared_accumulator, t)                                         \
+    V(var, t) V(gradient_accumulator, t) V(gradient_squared_accumulator, t)    \
     G(grad, t) N(lr, t) N(l1, t) N(l2, t) J(global_step, t)
 #define ADAGRAD_DA_BEFORE                                                      \
     const num steps = (num)global_step, pull = l1 > 0 ? steps * l1 : 0;
@@ -70,8 +71,8 @@ APPLY_RECORDS(proximal_adagrad, PROX_ADAGRAD, "ProximalAdagrad");
 APPLY_RECORDS_SPARSE(proximal_adagrad, PROX_ADAGRAD, "ProximalAdagrad");
 
 #define ADADELTA_ARGS(V, N, J, G, F, t...)                                     \
-    V(var, t)                                                                  \
-    V(accum, t) V(accum_update, t) N(lr, t) N(rho, t) N(epsilon, t) G(grad, t)
+    V(var, t) V(accum, t) V(accum_update, t) N(lr, t) N(rho, t) N(epsilon, t)  \
+    G(grad, t)
 #define ADADELTA_BEFORE
 #define ADADELTA_CHOICE no_choice
 #define ADADELTA_STEP                                                          \
@@ -106,11 +107,8 @@ APPLY_RECORDS_SPARSE(adadelta, ADADELTA, "Adadelta");
                                  : 0;
 
 #define FTRL_ARGS(V, N, J, G, F, t...)                                         \
-    V(var, t)                                                                  \
-    V(accum, t)                                                                \
-    V(linear, t)                                                               \
-    G(grad, t) N(lr, t) N(l1, t) N(l2, t) N(lr_power, t)                       \
-        F(multiply_linear_by_lr, false, t)
+    V(var, t) V(accum, t) V(linear, t) G(grad, t) N(lr, t) N(l1, t) N(l2, t)   \
+    N(lr_power, t) F(multiply_linear_by_lr, false, t)
 #define FTRL_BEFORE    FTRL_SCALES
 #define FTRL_CHOICE    half_power
 #define FTRL_STEP      FTRL_COMMON(grad)
@@ -121,11 +119,8 @@ APPLY_RECORDS(ftrl, FTRL, "Ftrl");
 APPLY_RECORDS_SPARSE(ftrl, FTRL, "Ftrl");
 
 #define FTRL_V2_ARGS(V, N, J, G, F, t...)                                      \
-    V(var, t)                                                                  \
-    V(accum, t)                                                                \
-    V(linear, t)                                                               \
-    G(grad, t) N(lr, t) N(l1, t) N(l2, t) N(l2_shrinkage, t) N(lr_power, t)    \
-        F(multiply_linear_by_lr, false, t)
+    V(var, t) V(accum, t) V(linear, t) G(grad, t) N(lr, t) N(l1, t) N(l2, t)   \
+    N(l2_shrinkage, t) N(lr_power, t) F(multiply_linear_by_lr, false, t)
 #define FTRL_V2_BEFORE    FTRL_SCALES
 #define FTRL_V2_CHOICE    half_power
 #define FTRL_V2_STEP      FTRL_COMMON((grad + 2 * l2_shrinkage * var))

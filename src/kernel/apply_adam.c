@@ -4,12 +4,13 @@
  */
 #include "kernel/apply.h"
 
+/* A table more than a program: its lines are laid out by hand. */
+/* clang-format off */
+
 #define ADAM_ARGS(V, N, J, G, F, t...)                                         \
-    V(var, t)                                                                  \
-    V(m, t)                                                                    \
-    V(v, t)                                                                    \
-    N(beta1_power, t) N(beta2_power, t) N(lr, t) N(beta1, t) N(beta2, t)       \
-        N(epsilon, t) G(grad, t) F(use_nesterov, false, t)
+    V(var, t) V(m, t) V(v, t) N(beta1_power, t) N(beta2_power, t) N(lr, t)     \
+    N(beta1, t) N(beta2, t) N(epsilon, t) G(grad, t)                           \
+    F(use_nesterov, false, t)
 #define ADAM_BEFORE                                                            \
     const num alpha = lr * sqrt(1 - beta2_power) / (1 - beta1_power);
 #define ADAM_CHOICE use_nesterov
@@ -24,11 +25,8 @@ APPLY_KERNELS(adam, ADAM, TYPES_APPLY)
 APPLY_RECORDS(adam, ADAM, "Adam");
 
 #define AMSGRAD_ARGS(V, N, J, G, F, t...)                                      \
-    V(var, t)                                                                  \
-    V(m, t)                                                                    \
-    V(v, t)                                                                    \
-    V(vhat, t) N(beta1_power, t) N(beta2_power, t) N(lr, t) N(beta1, t)        \
-        N(beta2, t) N(epsilon, t) G(grad, t)
+    V(var, t) V(m, t) V(v, t) V(vhat, t) N(beta1_power, t) N(beta2_power, t)   \
+    N(lr, t) N(beta1, t) N(beta2, t) N(epsilon, t) G(grad, t)
 #define AMSGRAD_BEFORE ADAM_BEFORE
 #define AMSGRAD_CHOICE no_choice
 #define AMSGRAD_STEP                                                           \
@@ -43,11 +41,8 @@ APPLY_RECORD(resource_apply_adam_with_amsgrad, amsgrad, AMSGRAD,
              "ResourceApplyAdamWithAmsgrad", RES);
 
 #define ADA_MAX_ARGS(V, N, J, G, F, t...)                                      \
-    V(var, t)                                                                  \
-    V(m, t)                                                                    \
-    V(v, t)                                                                    \
-    N(beta1_power, t) N(lr, t) N(beta1, t) N(beta2, t) N(epsilon, t)           \
-        G(grad, t)
+    V(var, t) V(m, t) V(v, t) N(beta1_power, t) N(lr, t) N(beta1, t)           \
+    N(beta2, t) N(epsilon, t) G(grad, t)
 #define ADA_MAX_BEFORE const num rate = lr / (1 - beta1_power);
 #define ADA_MAX_CHOICE no_choice
 #define ADA_MAX_STEP                                                           \
@@ -60,9 +55,8 @@ APPLY_KERNELS(ada_max, ADA_MAX, TYPES_APPLY_REAL)
 APPLY_RECORDS(ada_max, ADA_MAX, "AdaMax");
 
 #define RMS_PROP_ARGS(V, N, J, G, F, t...)                                     \
-    V(var, t)                                                                  \
-    V(ms, t)                                                                   \
-    V(mom, t) N(lr, t) N(rho, t) N(momentum, t) N(epsilon, t) G(grad, t)
+    V(var, t) V(ms, t) V(mom, t) N(lr, t) N(rho, t) N(momentum, t)             \
+    N(epsilon, t) G(grad, t)
 #define RMS_PROP_BEFORE
 #define RMS_PROP_CHOICE no_choice
 #define RMS_PROP_STEP                                                          \
@@ -76,10 +70,8 @@ APPLY_RECORDS(rms_prop, RMS_PROP, "RMSProp");
 APPLY_RECORDS_SPARSE(rms_prop, RMS_PROP, "RMSProp");
 
 #define CENTERED_ARGS(V, N, J, G, F, t...)                                     \
-    V(var, t)                                                                  \
-    V(mg, t)                                                                   \
-    V(ms, t)                                                                   \
-    V(mom, t) N(lr, t) N(rho, t) N(momentum, t) N(epsilon, t) G(grad, t)
+    V(var, t) V(mg, t) V(ms, t) V(mom, t) N(lr, t) N(rho, t) N(momentum, t)    \
+    N(epsilon, t) G(grad, t)
 #define CENTERED_BEFORE
 #define CENTERED_CHOICE no_choice
 #define CENTERED_STEP                                                          \
@@ -98,8 +90,8 @@ APPLY_RECORDS_SPARSE(centered_rms_prop, CENTERED, "CenteredRMSProp");
 #define SIGN(x) ((num)((x) > 0) - (num)((x) < 0))
 
 #define ADD_SIGN_ARGS(V, N, J, G, F, t...)                                     \
-    V(var, t)                                                                  \
-    V(m, t) N(lr, t) N(alpha, t) N(sign_decay, t) N(beta, t) G(grad, t)
+    V(var, t) V(m, t) N(lr, t) N(alpha, t) N(sign_decay, t) N(beta, t)         \
+    G(grad, t)
 #define ADD_SIGN_BEFORE
 #define ADD_SIGN_CHOICE no_choice
 #define ADD_SIGN_STEP                                                          \
@@ -112,8 +104,8 @@ APPLY_RECORDS(add_sign, ADD_SIGN, "AddSign");
 
 /* exp(logbase * sign_decay * sign), of which there are three. */
 #define POWER_SIGN_ARGS(V, N, J, G, F, t...)                                   \
-    V(var, t)                                                                  \
-    V(m, t) N(lr, t) N(logbase, t) N(sign_decay, t) N(beta, t) G(grad, t)
+    V(var, t) V(m, t) N(lr, t) N(logbase, t) N(sign_decay, t) N(beta, t)       \
+    G(grad, t)
 #define POWER_SIGN_BEFORE                                                      \
     const num agree = exp(logbase * sign_decay);                               \
     const num differ = exp(-(logbase * sign_decay));

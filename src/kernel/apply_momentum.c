@@ -4,6 +4,9 @@
  */
 #include "kernel/apply.h"
 
+/* A table more than a program: its lines are laid out by hand. */
+/* clang-format off */
+
 #define SGD_ARGS(V, N, J, G, F, t...) V(var, t) N(alpha, t) G(delta, t)
 #define SGD_BEFORE
 #define SGD_CHOICE    no_choice
@@ -30,8 +33,8 @@ APPLY_RECORDS_SPARSE(proximal_gradient_descent, PROX_SGD,
                      "ProximalGradientDescent");
 
 #define MOMENTUM_ARGS(V, N, J, G, F, t...)                                     \
-    V(var, t)                                                                  \
-    V(accum, t) N(lr, t) G(grad, t) N(momentum, t) F(use_nesterov, false, t)
+    V(var, t) V(accum, t) N(lr, t) G(grad, t) N(momentum, t)                   \
+    F(use_nesterov, false, t)
 #define MOMENTUM_BEFORE
 #define MOMENTUM_CHOICE use_nesterov
 #define MOMENTUM_STEP                                                          \
