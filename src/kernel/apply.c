@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "kernel/narrow.h"
+#include "kernel/real.h"
 #include "kernel/update.h"
 #include "op/spec.h"
 
@@ -65,20 +67,6 @@ enum mst_code apply_init(struct op_node *n, struct status *st)
 
 /* ---- checks ---- */
 
-static double number(const struct tensor *t)
-{
-    switch (t->dtype) {
-    case DT_DOUBLE:
-        return *TENSOR_DATA(t, double);
-    case DT_HALF:
-        return half_load(*TENSOR_DATA(t, half_bits));
-    case DT_BFLOAT16:
-        return bf16_load(*TENSOR_DATA(t, bf16_bits));
-    default:
-        return *TENSOR_DATA(t, float);
-    }
-}
-
 /* A scalar, and for strict ops one that makes sense. */
 static enum mst_code check_number(struct op_ctx *c, int i)
 {
@@ -92,9 +80,9 @@ static enum mst_code check_number(struct op_ctx *c, int i)
         bool lr = !strcmp(name, "lr"), power = !strcmp(name, "lr_power");
 
         what = lr ? "positive " : power ? "non-positive " : "non-negative ";
-        good = good && (lr      ? number(t) > 0
-                        : power ? number(t) <= 0
-                                : number(t) >= 0);
+        good = good && (lr      ? real_load(t, 0) > 0
+                        : power ? real_load(t, 0) <= 0
+                                : real_load(t, 0) >= 0);
     }
     if (good)
         return MST_OK;
@@ -175,65 +163,34 @@ struct job {
     float numbers[APPLY_ARGS_MAX]; /* of narrow types, widened */
 };
 
-static bool is_narrow(enum dtype dt)
-{
-    return dt == DT_HALF || dt == DT_BFLOAT16;
-}
-
-VECTOR_CLONES RACY static void widen(enum dtype dt, float *to, const void *from,
-                                     int64_t n)
-{
-    const uint16_t *bits = from;
-
-    if (dt == DT_HALF)
-        for (int64_t i = 0; i < n; i++)
-            to[i] = half_load(bits[i]);
-    else
-        for (int64_t i = 0; i < n; i++)
-            to[i] = bf16_load(bits[i]);
-}
-
-VECTOR_CLONES RACY static void narrow(enum dtype dt, void *to,
-                                      const float *from, int64_t n)
-{
-    uint16_t *bits = to;
-
-    if (dt == DT_HALF)
-        for (int64_t i = 0; i < n; i++)
-            bits[i] = half_store(from[i]);
-    else
-        for (int64_t i = 0; i < n; i++)
-            bits[i] = bf16_store(from[i]);
-}
-
 /* The loop for float, over pieces that stay in the first cache. */
 static void narrow_span(const struct job *j, int64_t to, int64_t from,
                         int64_t n)
 {
-    enum { PIECE = 512 };
-    float piece[VARIABLE_LOCK_MAX + 1][PIECE];
+    float piece[VARIABLE_LOCK_MAX + 1][NARROW_PIECE];
     const struct apply_state *s = j->s;
     struct apply_args a = j->args;
     const uint16_t *grad = j->args.in[s->grad];
 
     a.in[s->grad] = piece[s->vars];
     for (int64_t at = 0, m; at < n; at += m) {
-        m = MIN(n - at, PIECE);
-        widen(j->type, piece[s->vars], grad + from + at, m);
+        m = MIN(n - at, NARROW_PIECE);
+        narrow_load(j->type, piece[s->vars], grad + from + at, m);
         for (int i = 0; i < s->vars; i++) {
             a.in[i] = a.out[i] = piece[i];
-            widen(j->type, piece[i], (const uint16_t *)j->args.in[i] + to + at,
-                  m);
+            narrow_load(j->type, piece[i],
+                        (const uint16_t *)j->args.in[i] + to + at, m);
         }
         j->loop(&a, 0, 0, m);
         for (int i = 0; i < s->vars; i++)
-            narrow(j->type, (uint16_t *)j->args.out[i] + to + at, piece[i], m);
+            narrow_store(j->type, (uint16_t *)j->args.out[i] + to + at,
+                         piece[i], m);
     }
 }
 
 static void run_span(const struct job *j, int64_t to, int64_t from, int64_t n)
 {
-    if (is_narrow(j->type))
+    if (narrow_is(j->type))
         narrow_span(j, to, from, n);
     else
         j->loop(&j->args, to, from, n);
@@ -320,9 +277,9 @@ static void fill_inputs(const struct op_ctx *c, struct job *j)
         const struct tensor *t = op_in(c, input_of(s, i));
 
         j->args.in[i] = t->data;
-        if (i == s->grad || !is_narrow((enum dtype)t->dtype) || t->ndim)
+        if (i == s->grad || !narrow_is((enum dtype)t->dtype) || t->ndim)
             continue;
-        widen((enum dtype)t->dtype, &j->numbers[i], t->data, 1);
+        narrow_load((enum dtype)t->dtype, &j->numbers[i], t->data, 1);
         j->args.in[i] = &j->numbers[i];
     }
 }

@@ -7,20 +7,30 @@
 /* About what op_for() finds worth waking the pool for. */
 #define PARALLEL_MIN_NS 100000.0
 
+/* Wraps: the dimensions of an empty tensor may be as large as they like, and
+ * then no row of it is ever reached. */
+static int64_t times(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
 void rows_init(struct rows *r, const struct tensor *index, int depth, int ndim,
                const int64_t *dims)
 {
+    int64_t step = 1;
+
+    CHECK(depth <= ndim);
     *r = (struct rows){ .index = index->data,
                         .type = (enum dtype)index->dtype,
                         .depth = depth,
-                        .count = depth ? index->count / depth : 0,
-                        .size = 1 };
-    CHECK(depth <= ndim);
-    for (int i = depth; i < ndim; i++)
-        r->size *= dims[i];
-    for (int64_t i = depth - 1, step = r->size; i >= 0; step *= dims[i--]) {
+                        .count = depth ? index->count / depth : 0 };
+    for (int i = ndim - 1; i >= depth; i--)
+        step = times(step, dims[i]);
+    r->size = step;
+    for (int i = depth - 1; i >= 0; i--) {
         r->dims[i] = dims[i];
         r->steps[i] = step;
+        step = times(step, dims[i]);
     }
 }
 

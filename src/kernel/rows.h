@@ -18,6 +18,8 @@
 #ifndef KERNEL_ROWS_H
 #define KERNEL_ROWS_H
 
+#include <string.h>
+
 #include "op/op.h"
 
 struct rows {
@@ -79,6 +81,18 @@ enum mst_code rows_fail(struct op_ctx *c, const struct rows *r,
 enum mst_code rows_fail_nd(struct op_ctx *c, const struct rows *r,
                            const struct tensor *index, int64_t bad,
                            const char *what, int ndim, const int64_t *dims);
+
+/* Copies bytes that may change meanwhile, or overlap. */
+RACY static inline void rows_copy(void *to, const void *from, size_t bytes)
+{
+#ifdef BASE_TSAN
+    /* Its memmove looks for races on its own. */
+    for (volatile size_t i = 0; i < bytes; i++)
+        ((char *)to)[i] = ((const char *)from)[i];
+#else
+    memmove(to, from, bytes);
+#endif
+}
 
 /* Calls fn for parts of r that are disjoint in the rows they touch, on the
  * node's threads when count * size elements at cost_ns are worth it. */

@@ -31,3 +31,31 @@ enum mst_code update_check(struct op_ctx *c, const struct variable *v,
         return op_fail(c, MST_INVALID_ARGUMENT, "%s", text);
     return MST_OK;
 }
+
+enum mst_code update_check_read(struct op_ctx *c, const struct variable *v)
+{
+    if (!tensor_set(&v->t))
+        return op_fail(c, MST_FAILED_PRECONDITION,
+                       "Attempting to use uninitialized value %s", v->name);
+    if (v->t.dtype == c->node->out_types[0])
+        return MST_OK;
+    return op_fail(c, MST_INVALID_ARGUMENT,
+                   "Trying to read variable with wrong dtype. Expected %s got "
+                   "%s",
+                   dtype_name(v->t.dtype), dtype_name(c->node->out_types[0]));
+}
+
+enum mst_code update_prepare_rows(struct op_ctx *c, struct variable *v)
+{
+    struct tensor own;
+    enum mst_code rc = variable_prepare_rows(v, c->st);
+
+    /* Who reads numbers by reference may see them change. Who reads strings
+     * must not: they would be freed under him. */
+    if (rc || dtype_is_plain((enum dtype)v->t.dtype) || tensor_unique(&v->t))
+        return rc;
+    rc = tensor_copy(&own, &v->t, c->st);
+    if (!rc)
+        variable_publish(v, &own);
+    return rc;
+}

@@ -15,5 +15,11 @@ enum mst_code update_variable(struct op_ctx *c, int i,
  * `value`; text is what TensorFlow says if not. */
 enum mst_code update_check(struct op_ctx *c, const struct variable *v,
                            int value, const char *text) MUST_USE;
+/* Under the lock, for ops that read: the value is of the type of output 0. */
+enum mst_code update_check_read(struct op_ctx *c,
+                                const struct variable *v) MUST_USE;
+/* Under the lock: rows of v->t may be written in place from now on. */
+enum mst_code update_prepare_rows(struct op_ctx *c,
+                                  struct variable *v) MUST_USE;
 
 #endif

@@ -1,0 +1,21 @@
+/*
+ * Half and bfloat16 by the piece: widened to float, worked on by a loop for
+ * float, narrowed again. It spares the many loops over these types a version
+ * of their own, and a piece stays in the first cache meanwhile.
+ */
+#ifndef KERNEL_NARROW_H
+#define KERNEL_NARROW_H
+
+#include "tensor/dtype.h"
+
+#define NARROW_PIECE 512
+
+static inline bool narrow_is(enum dtype dt)
+{
+    return dt == DT_HALF || dt == DT_BFLOAT16;
+}
+
+void narrow_load(enum dtype dt, float *to, const void *from, int64_t n);
+void narrow_store(enum dtype dt, void *to, const float *from, int64_t n);
+
+#endif
