@@ -4,52 +4,61 @@
 
 enum { FIELD_SLICES = 7 };
 
-void bundle_header_put(struct bytes *b, const struct bundle_header *h)
+/* proto3 leaves out what is zero. */
+static void put_number(struct pb_out *o, uint32_t number, int64_t value)
 {
-    struct bytes version = { 0 };
-
-    bytes_field_varint(b, 1, (uint64_t)(int64_t)h->shards);
-    bytes_field_varint(b, 2, h->big_endian);
-    bytes_field_varint(&version, 1, (uint64_t)(int64_t)h->producer);
-    bytes_field_varint(&version, 2, (uint64_t)(int64_t)h->min_consumer);
-    bytes_field_bytes(b, 3, version.data, version.len);
-    bytes_done(&version);
+    if (value)
+        pb_put_uint(o, number, (uint64_t)value);
 }
 
-static bool parse_version(struct cursor c, struct bundle_header *h)
+void bundle_header_put(struct pb_out *o, const struct bundle_header *h)
 {
-    struct field f;
+    struct pb_out version;
 
-    while (cursor_field(&c, &f)) {
+    pb_out_init(&version);
+    put_number(&version, 1, h->producer);
+    put_number(&version, 2, h->min_consumer);
+    put_number(o, 1, h->shards);
+    put_number(o, 2, h->big_endian);
+    pb_put_bytes(o, 3, version.data, version.len);
+    pb_out_done(&version);
+}
+
+/* VersionDef { 1: producer, 2: min_consumer, 3: repeated bad_consumers } */
+static bool parse_version(struct pb_in in, struct bundle_header *h)
+{
+    struct pb_field f;
+
+    while (pb_next(&in, &f)) {
+        struct pb_in list = field_message(&f); /* may be packed, or not */
+
         if (f.number == 1)
-            h->producer = (int32_t)f.value;
+            h->producer = (int32_t)field_number(&f);
         else if (f.number == 2)
-            h->min_consumer = (int32_t)f.value;
-        else if (f.number == 3) /* one, or a packed list of them */
-            do
-                h->refused |=
-                    (f.nested.at < f.nested.end ? cursor_varint(&f.nested)
-                                                : f.value) == BUNDLE_VERSION;
-            while (f.nested.at < f.nested.end);
+            h->min_consumer = (int32_t)field_number(&f);
+        else if (f.number == 3)
+            h->refused |= field_number(&f) == BUNDLE_VERSION;
+        while (f.number == 3 && list.at < list.end)
+            h->refused |= cursor_varint(&list) == BUNDLE_VERSION;
     }
-    return !c.bad;
+    return !in.bad;
 }
 
-bool bundle_header_parse(struct cursor c, struct bundle_header *ret)
+bool bundle_header_parse(struct pb_in in, struct bundle_header *ret)
 {
-    struct field f;
+    struct pb_field f;
     bool ok = true;
 
     *ret = (struct bundle_header){ 0 };
-    while (ok && cursor_field(&c, &f)) {
+    while (ok && pb_next(&in, &f)) {
         if (f.number == 1)
-            ret->shards = (int32_t)f.value;
+            ret->shards = (int32_t)field_number(&f);
         else if (f.number == 2)
-            ret->big_endian = f.value == 1;
+            ret->big_endian = field_number(&f) == 1;
         else if (f.number == 3)
-            ok = parse_version(f.nested, ret);
+            ok = parse_version(field_message(&f), ret);
     }
-    return ok && !c.bad;
+    return ok && !in.bad;
 }
 
 /* ---- entries ---- */
@@ -60,111 +69,126 @@ void bundle_entry_done(struct bundle_entry *e)
 }
 
 /* TensorShapeProto { 2: repeated Dim { 1: size } } */
-static void put_shape(struct bytes *b, int ndim, const int64_t *dims)
+static void put_shape(struct pb_out *o, int ndim, const int64_t *dims)
 {
-    struct bytes shape = { 0 }, dim = { 0 };
+    struct pb_out shape, dim;
 
+    pb_out_init(&shape);
+    pb_out_init(&dim);
     for (int i = 0; i < ndim; i++) {
         dim.len = 0;
-        bytes_field_varint(&dim, 1, (uint64_t)dims[i]);
-        bytes_field_bytes(&shape, 2, dim.data, dim.len);
+        put_number(&dim, 1, dims[i]);
+        pb_put_bytes(&shape, 2, dim.data, dim.len);
     }
-    bytes_field_bytes(b, 2, shape.data, shape.len);
-    bytes_done(&shape);
-    bytes_done(&dim);
+    pb_put_bytes(o, 2, shape.data, shape.len);
+    pb_out_done(&shape);
+    pb_out_done(&dim);
 }
 
-void bundle_entry_put(struct bytes *b, const struct bundle_entry *e)
+void bundle_entry_put(struct pb_out *o, const struct bundle_entry *e)
 {
-    bytes_field_varint(b, 1, (uint64_t)(int64_t)e->dtype);
-    put_shape(b, e->ndim, e->dims);
-    bytes_field_varint(b, 3, (uint64_t)(int64_t)e->shard);
-    bytes_field_varint(b, 4, e->offset);
-    bytes_field_varint(b, 5, e->size);
-    if (e->crc)
-        bytes_field_fixed32(b, 6, e->crc);
-    bytes_put(b, e->slices.data, e->slices.len);
+    put_number(o, 1, e->dtype);
+    put_shape(o, e->ndim, e->dims);
+    put_number(o, 3, e->shard);
+    put_number(o, 4, (int64_t)e->offset);
+    put_number(o, 5, (int64_t)e->size);
+    if (e->crc) {
+        pb_put_tag(o, 6, PB_FIXED32);
+        pb_put_raw(o, &e->crc, sizeof(e->crc));
+    }
+    pb_put_raw(o, e->slices.data, e->slices.len);
 }
 
-static bool parse_dim(struct cursor c, struct bundle_entry *e)
+static bool parse_dim(struct pb_in in, struct bundle_entry *e)
 {
     int64_t size = 0;
-    struct field f;
+    struct pb_field f;
 
-    while (cursor_field(&c, &f))
+    while (pb_next(&in, &f))
         if (f.number == 1)
-            size = (int64_t)f.value;
+            size = (int64_t)field_number(&f);
     if (e->ndim < TENSOR_RANK_MAX)
         e->dims[e->ndim] = size;
     e->ndim++;
-    return !c.bad && e->ndim < 255;
+    return !in.bad && e->ndim < 255;
 }
 
-static bool parse_shape(struct cursor c, struct bundle_entry *e)
+static bool parse_shape(struct pb_in in, struct bundle_entry *e)
 {
-    struct field f;
+    struct pb_field f;
     bool ok = true;
 
-    while (ok && cursor_field(&c, &f)) {
+    while (ok && pb_next(&in, &f)) {
         if (f.number == 2)
-            ok = parse_dim(f.nested, e);
+            ok = parse_dim(field_message(&f), e);
         else if (f.number == 3) /* unknown rank: no tensor has that */
-            ok = !f.value;
+            ok = !field_number(&f);
     }
-    return ok && !c.bad;
+    return ok && !in.bad;
 }
 
-bool bundle_entry_parse(struct cursor c, struct bundle_entry *ret)
+/* One slice as it stands in the message, tag and length included. */
+static void keep_slice(struct bundle_entry *e, const void *proto, size_t len)
 {
-    struct field f;
+    bytes_varint(&e->slices, FIELD_SLICES << 3 | PB_LEN);
+    bytes_varint(&e->slices, len);
+    bytes_put(&e->slices, proto, len);
+}
+
+bool bundle_entry_parse(struct pb_in in, struct bundle_entry *ret)
+{
+    struct pb_field f;
     bool ok = true;
 
     *ret = (struct bundle_entry){ 0 };
-    while (ok && cursor_field(&c, &f)) {
+    while (ok && pb_next(&in, &f)) {
+        struct pb_in message = field_message(&f);
+        uint64_t number = field_number(&f);
+
         switch (f.number) {
         case 1:
-            ret->dtype = (int32_t)f.value;
+            ret->dtype = (int32_t)number;
             break;
         case 2:
-            ok = parse_shape(f.nested, ret);
+            ok = parse_shape(message, ret);
             break;
         case 3:
-            ret->shard = (int32_t)f.value;
+            ret->shard = (int32_t)number;
             break;
         case 4:
-            ret->offset = f.value;
+            ret->offset = number;
             break;
         case 5:
-            ret->size = f.value;
+            ret->size = number;
             break;
         case 6:
-            ret->crc = (uint32_t)f.value;
+            ret->crc = (uint32_t)number;
             break;
         case FIELD_SLICES:
-            bytes_field_bytes(&ret->slices, FIELD_SLICES, f.nested.at,
-                              cursor_left(&f.nested));
+            keep_slice(ret, message.at, cursor_left(&message));
             break;
         }
     }
-    return ok && !c.bad;
+    return ok && !in.bad;
 }
 
 void bundle_entry_add_slice(struct bundle_entry *e, const struct slice *s)
 {
-    struct bytes proto = { 0 };
+    struct pb_out proto;
 
+    pb_out_init(&proto);
     slice_put_proto(&proto, s);
-    bytes_field_bytes(&e->slices, FIELD_SLICES, proto.data, proto.len);
-    bytes_done(&proto);
+    keep_slice(e, proto.data, proto.len);
+    pb_out_done(&proto);
 }
 
-bool bundle_entry_next_slice(struct cursor *at, struct slice *ret)
+bool bundle_entry_next_slice(struct pb_in *at, struct slice *ret)
 {
-    struct field f;
+    struct pb_field f;
 
-    if (!cursor_field(at, &f))
+    if (!pb_next(at, &f))
         return false;
-    if (slice_get_proto(f.nested, ret))
+    if (slice_get_proto(field_message(&f), ret))
         return true;
     at->bad = true;
     return false;

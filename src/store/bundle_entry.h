@@ -33,22 +33,22 @@ struct bundle_entry {
     struct bytes slices;
 };
 
-void bundle_header_put(struct bytes *b, const struct bundle_header *h);
-bool bundle_header_parse(struct cursor c, struct bundle_header *ret);
+void bundle_header_put(struct pb_out *o, const struct bundle_header *h);
+bool bundle_header_parse(struct pb_in in, struct bundle_header *ret);
 
 void bundle_entry_done(struct bundle_entry *e);
-void bundle_entry_put(struct bytes *b, const struct bundle_entry *e);
+void bundle_entry_put(struct pb_out *o, const struct bundle_entry *e);
 /* False when it is no such message; ret is to be done() in any case. */
-bool bundle_entry_parse(struct cursor c, struct bundle_entry *ret);
+bool bundle_entry_parse(struct pb_in in, struct bundle_entry *ret);
 void bundle_entry_add_slice(struct bundle_entry *e, const struct slice *s);
 
 /* Walks the slices: *at begins as bundle_entry_slices(e). False at the end, and
  * when one is damaged (then at->bad is set). */
-static inline struct cursor bundle_entry_slices(const struct bundle_entry *e)
+static inline struct pb_in bundle_entry_slices(const struct bundle_entry *e)
 {
     return cursor_over(e->slices.data, e->slices.len);
 }
-bool bundle_entry_next_slice(struct cursor *at, struct slice *ret);
+bool bundle_entry_next_slice(struct pb_in *at, struct slice *ret);
 
 /* How much of a key goes into a message: for "%.*s". */
 static inline int bundle_entry_shown(size_t key_len)

@@ -54,13 +54,14 @@ enum mst_code bundle_index_write(struct bundle_index *x,
                                  const struct bundle_header *header,
                                  struct file_out *out, struct status *st)
 {
-    struct bytes value = { 0 };
+    struct pb_out value;
     struct table_writer table;
     enum mst_code rc;
 
     if (x->count)
         qsort(x->items, x->count, sizeof(*x->items), by_key);
     table_writer_init(&table, out);
+    pb_out_init(&value);
     bundle_header_put(&value, header);
     rc = table_writer_add(&table, "", 0, value.data, value.len, st);
     for (size_t i = 0; i < x->count && !rc; i++) {
@@ -72,6 +73,6 @@ enum mst_code bundle_index_write(struct bundle_index *x,
     if (!rc)
         rc = table_writer_finish(&table, st);
     table_writer_done(&table);
-    bytes_done(&value);
+    pb_out_done(&value);
     return rc;
 }

@@ -53,7 +53,7 @@ merge_header(struct merge *m, const struct bundle_header *h, struct status *st)
 /* The slices of a partitioned tensor that other shards have parts of. */
 static enum mst_code merge_slices(struct bundle_entry *have,
                                   const struct bundle_entry *e,
-                                  struct cursor key, struct status *st)
+                                  struct pb_in key, struct status *st)
 {
     int len = bundle_entry_shown(cursor_left(&key));
 
@@ -74,7 +74,7 @@ static enum mst_code merge_slices(struct bundle_entry *have,
 
 /* Takes over what e owns. */
 static enum mst_code merge_entry(struct merge *m, const struct bundle_reader *r,
-                                 struct cursor key, struct bundle_entry *e,
+                                 struct pb_in key, struct bundle_entry *e,
                                  struct status *st)
 {
     struct bundle_entry *have =
@@ -121,7 +121,7 @@ static enum mst_code merge_one(struct merge *m, const char *prefix,
         rc = bundle_reader_rewind(&r, st);
     while (!rc) {
         struct bundle_entry e;
-        struct cursor key;
+        struct pb_in key;
 
         rc = bundle_reader_next(&r, &key, &e, st);
         if (rc || !cursor_left(&key))

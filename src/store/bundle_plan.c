@@ -204,7 +204,7 @@ static enum mst_code plan_slices(struct bundle_plan *plan,
                                  const struct slice *asked,
                                  const struct slice *want, struct status *st)
 {
-    struct cursor at = bundle_entry_slices(&q->entry);
+    struct pb_in at = bundle_entry_slices(&q->entry);
     int64_t missing = slice_count(want);
     struct slice stored, from, both;
     int first = plan->count;

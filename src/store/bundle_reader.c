@@ -117,7 +117,7 @@ void bundle_reader_close(struct bundle_reader *r)
 static enum mst_code parse(struct bundle_reader *r, struct bundle_entry *ret,
                            struct status *st)
 {
-    struct cursor key = table_iter_key(&r->it);
+    struct pb_in key = table_iter_key(&r->it);
     struct bundle_entry e;
     int64_t count;
 
@@ -162,8 +162,7 @@ enum mst_code bundle_reader_rewind(struct bundle_reader *r, struct status *st)
     return table_iter_seek(&r->it, "", 0, st);
 }
 
-enum mst_code bundle_reader_next(struct bundle_reader *r,
-                                 struct cursor *ret_key,
+enum mst_code bundle_reader_next(struct bundle_reader *r, struct pb_in *ret_key,
                                  struct bundle_entry *ret, struct status *st)
 {
     enum mst_code rc = table_iter_next(&r->it, st);

@@ -44,8 +44,7 @@ enum mst_code bundle_reader_find(struct bundle_reader *r, const void *key,
  * next until *ret_key is empty. The key holds until the next call. */
 enum mst_code bundle_reader_rewind(struct bundle_reader *r,
                                    struct status *st) MUST_USE;
-enum mst_code bundle_reader_next(struct bundle_reader *r,
-                                 struct cursor *ret_key,
+enum mst_code bundle_reader_next(struct bundle_reader *r, struct pb_in *ret_key,
                                  struct bundle_entry *ret,
                                  struct status *st) MUST_USE;
 /* The data file of a shard, opened when it is first asked for. */

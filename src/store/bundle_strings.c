@@ -74,11 +74,11 @@ static enum mst_code string_set(struct str *s, const uint8_t *data, size_t len,
     return MST_OK;
 }
 
-enum mst_code bundle_strings_parse(struct tensor *t, struct cursor data,
+enum mst_code bundle_strings_parse(struct tensor *t, struct pb_in data,
                                    bool unchecked, uint32_t *ret_crc,
                                    struct status *st)
 {
-    struct cursor lengths = data;
+    struct pb_in lengths = data;
     uint32_t crc = 0, stored;
     enum mst_code rc = MST_OK;
 

@@ -7,7 +7,7 @@
 #ifndef STORE_BUNDLE_STRINGS_H
 #define STORE_BUNDLE_STRINGS_H
 
-#include "store/coding.h"
+#include "store/cursor.h"
 #include "store/file.h"
 #include "tensor/tensor.h"
 
@@ -15,7 +15,7 @@ enum mst_code bundle_strings_write(struct file_out *out, const struct tensor *t,
                                    uint32_t *ret_crc,
                                    struct status *st) MUST_USE;
 /* Fills the elements of t. unchecked: for fuzzers. */
-enum mst_code bundle_strings_parse(struct tensor *t, struct cursor data,
+enum mst_code bundle_strings_parse(struct tensor *t, struct pb_in data,
                                    bool unchecked, uint32_t *ret_crc,
                                    struct status *st) MUST_USE;
 

@@ -13,12 +13,12 @@
 static void begin(struct event_writer *w, int64_t step)
 {
     double now = (double)clock_wall_us() / 1e6;
-    uint64_t bits;
 
-    memcpy(&bits, &now, sizeof(bits));
     w->event.len = 0;
-    bytes_field_fixed64(&w->event, 1, bits);
-    bytes_field_varint(&w->event, 2, (uint64_t)step);
+    pb_put_tag(&w->event, 1, PB_FIXED64);
+    pb_put_raw(&w->event, &now, sizeof(now));
+    if (step)
+        pb_put_uint(&w->event, 2, (uint64_t)step);
 }
 
 /* An event of one field more. */
@@ -26,7 +26,7 @@ static enum mst_code add(struct event_writer *w, int64_t step, uint32_t field,
                          const void *data, size_t len, struct status *st)
 {
     begin(w, step);
-    bytes_field_bytes(&w->event, field, data, len);
+    pb_put_bytes(&w->event, field, data, len);
     return record_writer_add(&w->records, w->event.data, w->event.len, st);
 }
 
@@ -37,7 +37,9 @@ enum mst_code event_writer_open(struct event_writer *w, const char *dir,
     char host[256] = "localhost", *path;
     enum mst_code rc;
 
-    *w = (struct event_writer){ .records = { .fd = -1 } };
+    pb_out_init(&w->event);
+    pb_out_init(&w->summary);
+    pb_out_init(&w->value);
     (void)gethostname(host, sizeof(host) - 1);
     path = mem_printf("%s/events.out.tfevents.%010llu.%s%s", dir,
                       (unsigned long long)(clock_wall_us() / 1000000), host,
@@ -63,13 +65,11 @@ enum mst_code event_writer_scalars(struct event_writer *w, int64_t step,
 {
     w->summary.len = 0;
     for (int i = 0; i < count; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &scalars[i].value, sizeof(bits));
         w->value.len = 0;
-        bytes_field_bytes(&w->value, 1, scalars[i].tag, strlen(scalars[i].tag));
-        bytes_field_fixed32(&w->value, 2, bits);
-        bytes_field_bytes(&w->summary, 1, w->value.data, w->value.len);
+        pb_put_bytes(&w->value, 1, scalars[i].tag, strlen(scalars[i].tag));
+        pb_put_tag(&w->value, 2, PB_FIXED32);
+        pb_put_raw(&w->value, &scalars[i].value, sizeof(float));
+        pb_put_bytes(&w->summary, 1, w->value.data, w->value.len);
     }
     return add(w, step, 5, w->summary.data, w->summary.len, st);
 }
@@ -93,10 +93,9 @@ enum mst_code event_writer_session(struct event_writer *w, int64_t step,
                                    struct status *st)
 {
     w->value.len = 0;
-    bytes_field_varint(&w->value, 1, (uint64_t)what);
+    pb_put_uint(&w->value, 1, (uint64_t)what);
     if (checkpoint_path)
-        bytes_field_bytes(&w->value, 2, checkpoint_path,
-                          strlen(checkpoint_path));
+        pb_put_bytes(&w->value, 2, checkpoint_path, strlen(checkpoint_path));
     return add(w, step, 7, w->value.data, w->value.len, st);
 }
 
@@ -109,8 +108,8 @@ enum mst_code event_writer_close(struct event_writer *w, struct status *st)
 {
     enum mst_code rc = record_writer_close(&w->records, st);
 
-    bytes_done(&w->event);
-    bytes_done(&w->summary);
-    bytes_done(&w->value);
+    pb_out_done(&w->event);
+    pb_out_done(&w->summary);
+    pb_out_done(&w->value);
     return rc;
 }

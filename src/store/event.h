@@ -10,7 +10,7 @@
 
 struct event_writer {
     struct record_writer records;
-    struct bytes event, summary, value; /* kept between events */
+    struct pb_out event, summary, value; /* kept between events */
 };
 
 struct event_scalar {

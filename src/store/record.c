@@ -103,7 +103,7 @@ static enum mst_code damaged(const struct record_reader *r, const char *what,
                       (unsigned long long)r->at, r->file.path);
 }
 
-enum mst_code record_reader_next(struct record_reader *r, struct cursor *ret,
+enum mst_code record_reader_next(struct record_reader *r, struct pb_in *ret,
                                  struct status *st)
 {
     uint64_t left = r->file.size - r->at, len;

@@ -11,7 +11,7 @@
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H
 
-#include "store/coding.h"
+#include "store/cursor.h"
 #include "store/file.h"
 
 struct record_writer {
@@ -42,7 +42,7 @@ enum mst_code record_reader_open(struct record_reader *r, const char *path,
                                  struct status *st) MUST_USE;
 /* The next record, which holds until the next call. OUT_OF_RANGE at the end,
  * DATA_LOSS when it is damaged or cut off. */
-enum mst_code record_reader_next(struct record_reader *r, struct cursor *ret,
+enum mst_code record_reader_next(struct record_reader *r, struct pb_in *ret,
                                  struct status *st) MUST_USE;
 void record_reader_close(struct record_reader *r);
 

@@ -48,7 +48,7 @@ static void test_records_come_back(void **state)
 {
     static const size_t want[] = { 5, 0, 100000 };
     struct record_reader r;
-    struct cursor c;
+    struct pb_in c;
 
     (void)state;
     write_some();
@@ -65,7 +65,7 @@ static void test_records_come_back(void **state)
 static enum mst_code read_all(const uint8_t *bytes, size_t len)
 {
     struct record_reader r = { 0 };
-    struct cursor c;
+    struct pb_in c;
     enum mst_code rc;
 
     file_in_memory(&r.file, "memory", bytes, len);
@@ -107,7 +107,7 @@ static void test_event_file_begins_with_its_version(void **state)
     struct event_scalar s = { "loss", 1.5f };
     struct event_writer w;
     struct record_reader r;
-    struct cursor c;
+    struct pb_in c;
 
     (void)state;
     assert_int_equal(event_writer_open(&w, dir, ".1.v2", &st), MST_OK);

@@ -264,46 +264,48 @@ void slice_put_key(struct bytes *key, const void *name, size_t name_len,
 
 /* ---- TensorSliceProto { 1: repeated Extent { 1: start, 2: length } } ---- */
 
-void slice_put_proto(struct bytes *b, const struct slice *s)
+void slice_put_proto(struct pb_out *o, const struct slice *s)
 {
-    struct bytes extent = { 0 };
-
     for (int i = 0; i < s->ndim; i++) {
-        extent.len = 0;
+        struct pb_out extent;
+
+        pb_out_init(&extent);
         if (s->length[i] != SLICE_FULL) {
-            bytes_field_varint(&extent, 1, (uint64_t)s->start[i]);
+            if (s->start[i])
+                pb_put_uint(&extent, 1, (uint64_t)s->start[i]);
             /* In a oneof: it is there also when it is zero. */
-            bytes_tag(&extent, 2, WIRE_VARINT);
-            bytes_varint(&extent, (uint64_t)s->length[i]);
+            pb_put_uint(&extent, 2, (uint64_t)s->length[i]);
         }
-        bytes_field_bytes(b, 1, extent.data, extent.len);
+        pb_put_bytes(o, 1, extent.data, extent.len);
+        pb_out_done(&extent);
     }
-    bytes_done(&extent);
 }
 
-bool slice_get_proto(struct cursor c, struct slice *ret)
+bool slice_get_proto(struct pb_in in, struct slice *ret)
 {
-    struct field dim, f;
+    struct pb_field dim, f;
 
     ret->ndim = 0;
-    while (cursor_field(&c, &dim)) {
+    while (pb_next(&in, &dim)) {
+        struct pb_in extent = field_message(&dim);
+
         if (dim.number != 1)
             continue;
         if (ret->ndim == TENSOR_RANK_MAX)
             return false;
         ret->start[ret->ndim] = 0;
         ret->length[ret->ndim] = SLICE_FULL;
-        while (cursor_field(&dim.nested, &f)) {
+        while (pb_next(&extent, &f)) {
             if (f.number == 1)
-                ret->start[ret->ndim] = (int64_t)f.value;
+                ret->start[ret->ndim] = (int64_t)field_number(&f);
             else if (f.number == 2)
-                ret->length[ret->ndim] = (int64_t)f.value;
+                ret->length[ret->ndim] = (int64_t)field_number(&f);
         }
-        if (dim.nested.bad)
+        if (extent.bad)
             return false;
         ret->ndim++;
     }
-    return !c.bad;
+    return !in.bad;
 }
 
 /* ---- resolved slices ---- */

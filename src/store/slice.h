@@ -10,7 +10,7 @@
 #ifndef STORE_SLICE_H
 #define STORE_SLICE_H
 
-#include "store/coding.h"
+#include "store/cursor.h"
 #include "tensor/tensor.h"
 
 #define SLICE_FULL (-1)
@@ -47,8 +47,8 @@ void slice_put_key(struct bytes *key, const void *name, size_t name_len,
                    const struct slice *s);
 
 /* TensorSliceProto. */
-void slice_put_proto(struct bytes *b, const struct slice *s);
-bool slice_get_proto(struct cursor c, struct slice *ret);
+void slice_put_proto(struct pb_out *o, const struct slice *s);
+bool slice_get_proto(struct pb_in in, struct slice *ret);
 
 /* ---- of resolved slices of the same tensor ---- */
 

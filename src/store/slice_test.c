@@ -110,17 +110,18 @@ static void test_keys_are_tensorflows(void **state)
 static void test_proto_round_trip(void **state)
 {
     struct slice s = { 3, { 0, 5, 0 }, { SLICE_FULL, 7, 9 } }, back;
-    struct bytes b = { 0 };
+    struct pb_out o;
 
     (void)state;
-    slice_put_proto(&b, &s);
-    assert_true(slice_get_proto(cursor_over(b.data, b.len), &back));
+    pb_out_init(&o);
+    slice_put_proto(&o, &s);
+    assert_true(slice_get_proto(pb_in(o.data, o.len), &back));
     assert_int_equal(back.ndim, 3);
     assert_memory_equal(back.start, s.start, 3 * sizeof(s.start[0]));
     assert_memory_equal(back.length, s.length, 3 * sizeof(s.start[0]));
-    for (size_t cut = 1; cut < b.len; cut++)
-        (void)slice_get_proto(cursor_over(b.data, cut), &back);
-    bytes_done(&b);
+    for (size_t cut = 1; cut < o.len; cut++)
+        (void)slice_get_proto(pb_in(o.data, cut), &back);
+    pb_out_done(&o);
 }
 
 /* Copies by runs and, the slow way, by every index. */

@@ -1,13 +1,13 @@
 #include "store/snappy.h"
 
-#include "store/coding.h"
+#include "store/cursor.h"
 
 /* A copy of 64 bytes takes three at least. */
 #define RATIO_MAX 22
 
 bool snappy_length(const void *data, size_t len, size_t *ret)
 {
-    struct cursor c = cursor_over(data, len);
+    struct pb_in c = cursor_over(data, len);
     uint32_t n = cursor_varint32(&c);
 
     if (c.bad || n / RATIO_MAX > len)
@@ -17,7 +17,7 @@ bool snappy_length(const void *data, size_t len, size_t *ret)
 }
 
 /* The one to four bytes of a literal's length. */
-static size_t literal_length(struct cursor *c, uint8_t tag)
+static size_t literal_length(struct pb_in *c, uint8_t tag)
 {
     size_t n = tag >> 2, bytes = n < 60 ? 0 : n - 59;
     const uint8_t *p = cursor_bytes(c, bytes);
@@ -30,7 +30,7 @@ static size_t literal_length(struct cursor *c, uint8_t tag)
     return n + 1;
 }
 
-static size_t copy_offset(struct cursor *c, uint8_t tag)
+static size_t copy_offset(struct pb_in *c, uint8_t tag)
 {
     const uint8_t *p;
 
@@ -48,7 +48,7 @@ static size_t copy_offset(struct cursor *c, uint8_t tag)
 
 bool snappy_unpack(const void *data, size_t len, void *out, size_t out_len)
 {
-    struct cursor c = cursor_over(data, len);
+    struct pb_in c = cursor_over(data, len);
     uint8_t *to = out;
     size_t at = 0;
 

@@ -118,7 +118,7 @@ static void place_start(struct table_place *p, const struct table_chunk *c,
 static bool place_next(struct table_place *p)
 {
     const struct table_chunk *c = p->chunk;
-    struct cursor at = cursor_over(c->data + p->next, c->entries - p->next);
+    struct pb_in at = cursor_over(c->data + p->next, c->entries - p->next);
     uint32_t shared, fresh, value_len;
     const uint8_t *key;
 
@@ -191,7 +191,7 @@ enum mst_code table_reader_open(struct table_reader *t, struct file_in *file,
 {
     uint8_t footer[TABLE_FOOTER];
     uint64_t offset, size;
-    struct cursor c;
+    struct pb_in c;
     enum mst_code rc;
 
     *t = (struct table_reader){ .file = *file, .unchecked = unchecked };
@@ -242,7 +242,7 @@ void table_iter_done(struct table_iter *it)
 /* Loads the data block that the index place names. */
 static enum mst_code load(struct table_iter *it, struct status *st)
 {
-    struct cursor c = cursor_over(it->in_index.value, it->in_index.value_len);
+    struct pb_in c = cursor_over(it->in_index.value, it->in_index.value_len);
     uint64_t offset = cursor_varint(&c), size = cursor_varint(&c);
 
     it->in_block.valid = false;

@@ -11,7 +11,7 @@
 #define STORE_TABLE_READER_H
 
 #include "base/buffer.h"
-#include "store/coding.h"
+#include "store/cursor.h"
 #include "store/file.h"
 
 /* A block in memory, unpacked and without its trailer. */
@@ -67,12 +67,12 @@ static inline bool table_iter_valid(const struct table_iter *it)
 }
 
 /* Until the next seek or next. */
-static inline struct cursor table_iter_key(const struct table_iter *it)
+static inline struct pb_in table_iter_key(const struct table_iter *it)
 {
     return cursor_over(it->in_block.key.data, it->in_block.key.len);
 }
 
-static inline struct cursor table_iter_value(const struct table_iter *it)
+static inline struct pb_in table_iter_value(const struct table_iter *it)
 {
     return cursor_over(it->in_block.value, it->in_block.value_len);
 }

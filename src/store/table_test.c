@@ -90,7 +90,7 @@ static void open_table(struct table_reader *t)
 
 static bool key_is(const struct table_iter *it, const char *key)
 {
-    struct cursor c = table_iter_key(it);
+    struct pb_in c = table_iter_key(it);
 
     return !table_compare(c.at, cursor_left(&c), key, strlen(key));
 }
@@ -103,7 +103,7 @@ static void check_walk(struct table_iter *it, int n, const int *order)
     assert_int_equal(table_iter_seek(it, "", 0, &st), MST_OK);
     assert_true(table_iter_valid(it) && key_is(it, ""));
     for (int i = 0; i < n; i++) {
-        struct cursor v;
+        struct pb_in v;
 
         assert_int_equal(table_iter_next(it, &st), MST_OK);
         assert_true(table_iter_valid(it));

@@ -10,7 +10,7 @@
 #ifndef STORE_TABLE_WRITER_H
 #define STORE_TABLE_WRITER_H
 
-#include "store/coding.h"
+#include "store/cursor.h"
 #include "store/file.h"
 
 #define TABLE_MAGIC         0xdb4775248b80fb57ull

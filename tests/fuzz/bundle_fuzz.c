@@ -7,7 +7,7 @@
  */
 #include "store/bundle_load.h"
 
-static void load(struct bundle_reader *r, struct cursor key, const char *spec)
+static void load(struct bundle_reader *r, struct pb_in key, const char *spec)
 {
     struct status st = STATUS_INIT;
     struct bundle_read q = { .name = (const char *)key.at,
@@ -37,7 +37,7 @@ static void read_all(const uint8_t *index, size_t size, bool unchecked)
     rc = bundle_reader_rewind(&keys, &st);
     while (!rc) {
         struct bundle_entry e = { 0 };
-        struct cursor key;
+        struct pb_in key;
 
         rc = bundle_reader_next(&keys, &key, &e, &st);
         if (rc == MST_OK && !cursor_left(&key))

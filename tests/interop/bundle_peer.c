@@ -80,7 +80,7 @@ static void copy_slices(struct bundle_reader *r, struct bundle_writer *w,
                         const char *name, size_t len,
                         const struct bundle_entry *e)
 {
-    struct cursor at = bundle_entry_slices(e);
+    struct pb_in at = bundle_entry_slices(e);
     struct shape whole = { .ndim = e->ndim };
     char spec[SLICE_TEXT_MAX + SHAPE_TEXT_MAX];
     struct slice s;
@@ -121,7 +121,7 @@ static void walk(const char *prefix, struct bundle_writer *w)
     must(bundle_reader_rewind(&keys, &st));
     for (;;) {
         struct bundle_entry e;
-        struct cursor key;
+        struct pb_in key;
 
         must(bundle_reader_next(&keys, &key, &e, &st));
         if (!cursor_left(&key))
@@ -160,7 +160,7 @@ static void records(const char *path, const char *new_path)
 {
     struct record_reader r;
     struct record_writer w;
-    struct cursor c;
+    struct pb_in c;
     enum mst_code rc;
 
     must(record_reader_open(&r, path, &st));
