@@ -92,4 +92,19 @@ void queue_close_now(struct queue *q);
 int64_t queue_size(struct queue *q);
 bool queue_is_closed(struct queue *q);
 
+/* ---- for kernels ---- */
+
+/* The op's inputs from `fixed` on, or if `out` its outputs, have the types of
+ * the queue's columns. */
+enum mst_code queue_check_signature(struct op_ctx *c, const struct queue *q,
+                                    int fixed, bool out) MUST_USE;
+/* The outputs get a batch of no rows. */
+enum mst_code queue_take_nothing(struct op_ctx *c,
+                                 const struct queue *q) MUST_USE;
+bool queue_shape_known(const struct shape *s); /* in all dimensions */
+/* "int32, float" and "[[], [2,3]]", to the end of a message. */
+void queue_append_types(struct status *st, const int *types, int count);
+void queue_append_shapes(struct status *st, const struct shape *shapes,
+                         int count);
+
 #endif

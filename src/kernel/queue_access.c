@@ -27,16 +27,8 @@ static enum mst_code get_queue(struct op_ctx *c, struct queue **ret)
 
 /* ---- signatures ---- */
 
-static void append_types(struct status *st, const int *types, int count,
-                         bool more)
-{
-    for (int i = 0; i < count; i++)
-        status_append(st, "%s%s", i || more ? ", " : "", dtype_name(types[i]));
-}
-
-/* The node's inputs from `fixed` on, or its outputs, are the queue's. */
-static enum mst_code check_signature(struct op_ctx *c, const struct queue *q,
-                                     int fixed, bool out)
+enum mst_code queue_check_signature(struct op_ctx *c, const struct queue *q,
+                                    int fixed, bool out)
 {
     const struct op_node *n = c->node;
     const int *types = out ? n->out_types : n->in_types + fixed;
@@ -49,16 +41,14 @@ static enum mst_code check_signature(struct op_ctx *c, const struct queue *q,
     if (same)
         return MST_OK;
     status_set(c->st, MST_INVALID_ARGUMENT, "Signature mismatch, have: ");
-    append_types(c->st, n->in_types, n->in_count, false);
+    queue_append_types(c->st, n->in_types, n->in_count);
     status_append(c->st, "->");
-    append_types(c->st, n->out_types, n->out_count, false);
+    queue_append_types(c->st, n->out_types, n->out_count);
     status_append(c->st, " expected: ");
-    append_types(c->st, n->in_types, fixed, false);
-    if (!out)
-        append_types(c->st, g->types, g->columns, true);
-    status_append(c->st, "->");
-    if (out)
-        append_types(c->st, g->types, g->columns, false);
+    queue_append_types(c->st, n->in_types, fixed);
+    status_append(c->st, out ? "->" : ", ");
+    queue_append_types(c->st, g->types, g->columns);
+    status_append(c->st, out ? "" : "->");
     return MST_INVALID_ARGUMENT;
 }
 
@@ -104,7 +94,7 @@ static enum mst_code check_priority(struct op_ctx *c, const struct queue *q,
 
 static enum mst_code check_row(struct op_ctx *c, const struct queue *q)
 {
-    enum mst_code rc = check_signature(c, q, 1, false);
+    enum mst_code rc = queue_check_signature(c, q, 1, false);
 
     for (int i = 0; i < q->config.shape_count && !rc; i++)
         rc = check_shape(c, q, i, -1);
@@ -114,7 +104,7 @@ static enum mst_code check_row(struct op_ctx *c, const struct queue *q)
 static enum mst_code check_batch(struct op_ctx *c, const struct queue *q,
                                  int64_t *ret_rows)
 {
-    enum mst_code rc = check_signature(c, q, 1, false);
+    enum mst_code rc = queue_check_signature(c, q, 1, false);
     int64_t rows;
 
     if (rc)
@@ -178,7 +168,7 @@ static enum mst_code dequeue_run(struct op_ctx *c)
 
     if (rc)
         return rc;
-    rc = check_signature(c, q, 1, true);
+    rc = queue_check_signature(c, q, 1, true);
     if (!rc)
         return queue_run(q, c, QUEUE_TAKE, 1);
     object_unref(&q->o);
@@ -186,7 +176,7 @@ static enum mst_code dequeue_run(struct op_ctx *c)
 }
 
 /* A batch of no rows; dimensions that are not known become 0. */
-static enum mst_code take_nothing(struct op_ctx *c, const struct queue *q)
+enum mst_code queue_take_nothing(struct op_ctx *c, const struct queue *q)
 {
     enum mst_code rc = MST_OK;
 
@@ -214,7 +204,7 @@ static enum mst_code check_many(struct op_ctx *c, const struct queue *q,
     if (*ret_n < 0)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "%s requested %lld < 0 elements", op, (long long)*ret_n);
-    rc = check_signature(c, q, 2, true);
+    rc = queue_check_signature(c, q, 2, true);
     if (!rc && !q->config.shape_count)
         rc = op_fail(c, MST_INVALID_ARGUMENT,
                      q->config.order == &queue_priority
@@ -239,7 +229,7 @@ static enum mst_code take_many(struct op_ctx *c, const char *op,
     if (!rc && n)
         return queue_run(q, c, wish, n);
     if (!rc)
-        rc = take_nothing(c, q);
+        rc = queue_take_nothing(c, q);
     object_unref(&q->o);
     return rc;
 }

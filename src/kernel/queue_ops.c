@@ -52,14 +52,14 @@ static enum mst_code read_config(struct op_node *n, struct queue_config *g,
     return MST_OK;
 }
 
-static void append_types(struct status *st, const int *types, int count)
+void queue_append_types(struct status *st, const int *types, int count)
 {
     for (int i = 0; i < count; i++)
         status_append(st, "%s%s", i ? ", " : "", dtype_name(types[i]));
 }
 
-static void append_shapes(struct status *st, const struct shape *shapes,
-                          int count)
+void queue_append_shapes(struct status *st, const struct shape *shapes,
+                         int count)
 {
     char text[SHAPE_TEXT_MAX];
 
@@ -70,7 +70,7 @@ static void append_shapes(struct status *st, const struct shape *shapes,
     status_append(st, "]");
 }
 
-static bool fully_defined(const struct shape *s)
+bool queue_shape_known(const struct shape *s)
 {
     for (int i = 0; i < s->ndim; i++)
         if (s->dims[i] < 0)
@@ -91,15 +91,15 @@ static enum mst_code check_shapes(const struct queue_config *g,
     if (g->shape_count && g->shape_count != g->columns) {
         status_set(st, MST_INVALID_ARGUMENT,
                    "Different number of component types.  Types: ");
-        append_types(st, g->types, g->columns);
+        queue_append_types(st, g->types, g->columns);
         status_append(st, ", Shapes: ");
-        append_shapes(st, g->shapes, g->shape_count);
+        queue_append_shapes(st, g->shapes, g->shape_count);
         return MST_INVALID_ARGUMENT;
     }
     for (int i = 0; i < g->shape_count; i++) {
         const struct shape *s = &g->shapes[i];
 
-        if (s->ndim < 0 || (!g->order->partial_shapes && !fully_defined(s)))
+        if (s->ndim < 0 || (!g->order->partial_shapes && !queue_shape_known(s)))
             return status_set(st, MST_INVALID_ARGUMENT,
                               "Shape %s is not fully defined",
                               shape_text(s->ndim, s->dims, text));
@@ -165,9 +165,9 @@ static enum mst_code other_types(const struct queue *q,
                "Shared queue '%s' has component "
                "types ",
                q->name);
-    append_types(st, have->types, have->columns);
+    queue_append_types(st, have->types, have->columns);
     status_append(st, " but requested component types were ");
-    append_types(st, g->types, g->columns);
+    queue_append_types(st, g->types, g->columns);
     return MST_INVALID_ARGUMENT;
 }
 
@@ -204,9 +204,9 @@ static enum mst_code other_shapes(const struct queue *q,
                "Shared queue '%s' has component "
                "shapes ",
                q->name);
-    append_shapes(st, have->shapes, have->shape_count);
+    queue_append_shapes(st, have->shapes, have->shape_count);
     status_append(st, " but requested component shapes were ");
-    append_shapes(st, g->shapes, count);
+    queue_append_shapes(st, g->shapes, count);
     return MST_INVALID_ARGUMENT;
 }
 
