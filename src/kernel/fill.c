@@ -90,53 +90,6 @@ const struct op_def def_broadcast_to = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, broadcast_to }, { 0 } },
 };
 
-static enum mst_code broadcast_args(struct op_ctx *c)
-{
-    const struct tensor *in[2] = { op_in(c, 0), op_in(c, 1) };
-    char text[2][SHAPE_TEXT_MAX];
-    struct shape s[2];
-    int64_t n;
-    enum mst_code rc;
-
-    for (int i = 0; i < 2; i++) {
-        if (in[i]->ndim != 1)
-            return op_fail(c, MST_INVALID_ARGUMENT,
-                           "In[%d] must be a vector.%s", i,
-                           tensor_shape_text(in[i], text[0]));
-        rc = args_ints(c, in[i], s[i].dims);
-        if (rc)
-            return rc;
-        s[i].ndim = (int)in[i]->count;
-    }
-    n = MAX(s[0].ndim, s[1].ndim);
-    rc = op_out_new(c, 0, 1, &n);
-    if (rc)
-        return rc;
-    for (int i = 0; i < n; i++) {
-        int ia = i - ((int)n - s[0].ndim), ib = i - ((int)n - s[1].ndim);
-        int64_t a = ia < 0 ? 1 : s[0].dims[ia], b = ib < 0 ? 1 : s[1].dims[ib];
-
-        if (a != b && a != 1 && b != 1)
-            return op_fail(c, MST_INVALID_ARGUMENT,
-                           "Incompatible shapes: %s vs. %s",
-                           shape_text(s[0].ndim, s[0].dims, text[0]),
-                           shape_text(s[1].ndim, s[1].dims, text[1]));
-        if (op_out(c, 0)->dtype == DT_INT32)
-            TENSOR_DATA(op_out(c, 0), int32_t)[i] = (int32_t)(a == 1 ? b : a);
-        else
-            TENSOR_DATA(op_out(c, 0), int64_t)[i] = a == 1 ? b : a;
-    }
-    return MST_OK;
-}
-
-const struct op_def def_broadcast_args = {
-    .name = "BroadcastArgs",
-    .in = "s0: T, s1: T",
-    .out = "r0: T",
-    .attr = "T: {int32, int64} = int32",
-    .kernel = (const struct op_kernel[]){ { DT_ANY, broadcast_args }, { 0 } },
-};
-
 /* ---- no value, and copies ---- */
 
 static enum mst_code empty(struct op_ctx *c)
