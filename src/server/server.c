@@ -93,6 +93,11 @@ int server_port(const struct server *s)
     return s->port;
 }
 
+struct loop_group *server_loops(const struct server *s)
+{
+    return s->loops;
+}
+
 static void on_stopped(void *arg)
 {
     struct server *s = arg;

@@ -6,6 +6,7 @@
 
 #include "cluster/spec.h"
 
+struct loop_group;
 struct server;
 
 struct server_opts {
@@ -21,6 +22,8 @@ struct server_opts {
 enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                            struct status *st) MUST_USE;
 int server_port(const struct server *s);
+/* For clients in the same process. */
+struct loop_group *server_loops(const struct server *s);
 /* Takes no new calls, lets those under way finish for grace_ms, ends the rest,
  * and frees the server. Not from one of its own threads. */
 void server_stop(struct server *s, uint64_t grace_ms);
