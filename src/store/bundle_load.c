@@ -11,7 +11,7 @@
 #define PIECE ((uint64_t)8 << 20)
 /* Bytes in all from which on it pays to wake other threads. */
 #define PARALLEL_MIN ((uint64_t)4 << 20)
-/* What is read at once of a stored slice that is not wanted as it lies. */
+/* What is read, and then checksummed, at once. */
 #define WINDOW ((size_t)256 << 10)
 
 /* What one thread reads at once. */
@@ -55,19 +55,24 @@ static uint64_t cut_pieces(struct load *l)
 
 /* ---- reading ---- */
 
+/* In steps of what fits into a cache, so that the checksum finds the bytes
+ * there. */
 static enum mst_code read_direct(struct piece *c, struct status *st)
 {
     const struct bundle_part *p = c->part;
     size_t elem = dtype_size((enum dtype)p->read->out.dtype);
     uint8_t *to = p->read->out.data;
-    enum mst_code rc;
+    enum mst_code rc = MST_OK;
 
-    if (!c->len)
-        return MST_OK;
-    to += (uint64_t)p->to_elem * elem + c->at;
-    rc = file_in_read(p->file, p->offset + c->at, to, (size_t)c->len, st);
-    if (!rc)
-        c->crc = crc32c(0, to, (size_t)c->len);
+    if (c->len)
+        to += (uint64_t)p->to_elem * elem + c->at;
+    for (uint64_t at = 0; at < c->len && !rc; at += WINDOW) {
+        size_t n = (size_t)MIN(c->len - at, WINDOW);
+
+        rc = file_in_read(p->file, p->offset + c->at + at, to + at, n, st);
+        if (!rc)
+            c->crc = crc32c(c->crc, to + at, n);
+    }
     return rc;
 }
 
