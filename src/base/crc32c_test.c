@@ -39,14 +39,14 @@ static void test_joined_crc_is_that_of_the_whole(void **state)
 
 static void test_crc_does_not_depend_on_alignment(void **state)
 {
-    static uint8_t bytes[9000], moved[9000 + 8];
+    static uint8_t bytes[40000], moved[40000 + 8];
     uint64_t seed = 4;
 
     (void)state;
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)rng_next(&seed);
     for (size_t shift = 0; shift < 8; shift++)
-        for (size_t len = 0; len <= sizeof(bytes); len += 373) {
+        for (size_t len = 0; len <= sizeof(bytes); len += 1273) {
             uint32_t by_one = 0;
 
             for (size_t i = 0; i < len; i++) {
