@@ -42,13 +42,12 @@ struct add_job {
     const struct combiner *k;
     const char *old, *value;
     char *to;
-    size_t size;
 };
 
 static void add_range(void *p, int64_t begin, int64_t end)
 {
     const struct add_job *j = p;
-    size_t at = (size_t)begin * j->size;
+    size_t at = (size_t)begin * j->k->size;
 
     combine(j->k, j->to + at, j->old + at, j->value + at, end - begin);
 }
@@ -65,8 +64,7 @@ static enum mst_code add_locked(struct op_ctx *c, struct variable *v)
         rc = variable_prepare(v, &fresh, c->st);
     if (rc)
         return rc;
-    j = (struct add_job){ k, v->t.data, op_in(c, 1)->data, fresh.data,
-                          dtype_size(k->type) };
+    j = (struct add_job){ k, v->t.data, op_in(c, 1)->data, fresh.data };
     op_for(c, v->t.count, ELEMENT_NS, add_range, &j);
     variable_publish(v, &fresh);
     return MST_OK;

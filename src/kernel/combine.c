@@ -47,27 +47,30 @@ TYPES_INT(LOOP, max, x < y ? y : x)
 TYPES_BOOL(LOOP, add, x || y)
 TYPES_BOOL(LOOP, sub, x != y)
 
-#define ENTRY(s, T, A, DT, LD, ST, op) [DT] = op##_##s,
-#define NARROW_ENTRIES(op)             [DT_HALF] = op##_f32, [DT_BFLOAT16] = op##_f32,
+#define ENTRY(s, T, A, DT, LD, ST, op)     [DT] = op##_##s,
+#define ENTRY_F32(s, T, A, DT, LD, ST, op) [DT] = op##_f32,
 
+/* clang-format off */
 static combine_fn *const loops[][DT_COUNT] = {
     [COMBINE_ADD] = { TYPES_RING(ENTRY, add) TYPES_SIGNED_WRAP(ENTRY, add)
-                          TYPES_BOOL(ENTRY, add) NARROW_ENTRIES(add) },
+                      TYPES_FLOAT16(ENTRY_F32, add) TYPES_BOOL(ENTRY, add) },
     [COMBINE_SUB] = { TYPES_RING(ENTRY, sub) TYPES_SIGNED_WRAP(ENTRY, sub)
-                          TYPES_BOOL(ENTRY, sub) NARROW_ENTRIES(sub) },
+                      TYPES_FLOAT16(ENTRY_F32, sub) TYPES_BOOL(ENTRY, sub) },
     [COMBINE_MUL] = { TYPES_RING(ENTRY, mul) TYPES_SIGNED_WRAP(ENTRY, mul)
-                          NARROW_ENTRIES(mul) },
+                      TYPES_FLOAT16(ENTRY_F32, mul) },
     [COMBINE_DIV] = { TYPES_RING(ENTRY, div) TYPES_SIGNED(ENTRY, div)
-                          NARROW_ENTRIES(div) },
+                      TYPES_FLOAT16(ENTRY_F32, div) },
     [COMBINE_MIN] = { TYPES_FLOAT_WIDE(ENTRY, min) TYPES_INT(ENTRY, min)
-                          NARROW_ENTRIES(min) },
+                      TYPES_FLOAT16(ENTRY_F32, min) },
     [COMBINE_MAX] = { TYPES_FLOAT_WIDE(ENTRY, max) TYPES_INT(ENTRY, max)
-                          NARROW_ENTRIES(max) },
+                      TYPES_FLOAT16(ENTRY_F32, max) },
 };
+/* clang-format on */
 
 bool combiner_init(struct combiner *k, enum combine how, enum dtype type)
 {
-    *k = (struct combiner){ how, type, loops[how][type] };
+    *k = (struct combiner){ how, type, loops[how][type],
+                            dtype_is_plain(type) ? dtype_size(type) : 0 };
     return k->fn || how == COMBINE_SET ||
            (how == COMBINE_ADD && type == DT_STRING);
 }
@@ -114,7 +117,7 @@ void combine(const struct combiner *k, void *to, const void *old,
              const void *value, int64_t n)
 {
     if (!k->fn)
-        rows_copy(to, value, (size_t)n * dtype_size(k->type));
+        rows_copy(to, value, (size_t)n * k->size);
     else if (narrow_is(k->type))
         combine_narrow(k, to, old, value, n);
     else
@@ -156,7 +159,7 @@ static void combine_one(const struct combiner *k, char *to, const char *value,
                         int64_t n)
 {
     char piece[2048];
-    size_t size = dtype_size(k->type);
+    size_t size = k->size;
     int64_t room = (int64_t)(sizeof(piece) / size);
 
     room = MIN(room, n);
@@ -172,11 +175,10 @@ void combine_elems(const struct combiner *k, struct tensor *t, int64_t at,
                    const struct tensor *value, int64_t value_at, bool one,
                    int64_t n)
 {
-    size_t size = dtype_size(k->type);
-    char *to = (char *)t->data + (size_t)at * size;
-    const char *from = (const char *)value->data + (size_t)value_at * size;
+    char *to = (char *)t->data + (size_t)at * k->size;
+    const char *from = (const char *)value->data + (size_t)value_at * k->size;
 
-    if (!dtype_is_plain(k->type))
+    if (k->size == 0)
         combine_objects(k, t, at, value, value_at, one, n);
     else if (one)
         combine_one(k, to, from, n);

@@ -25,6 +25,7 @@ struct combiner {
     enum combine how;
     enum dtype type;
     combine_fn *fn; /* NULL: SET, or objects */
+    size_t size;    /* of an element; 0 for objects */
 };
 
 /* Whether there is such a combination. */

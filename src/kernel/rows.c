@@ -1,6 +1,7 @@
 #include "kernel/rows.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* More parts than this scan the indices more often than they save. */
 #define PARTS_MAX 16
@@ -92,6 +93,17 @@ enum mst_code rows_fail_nd(struct op_ctx *c, const struct rows *r,
                    index->ndim > 1 ? "[" : "", place,
                    index->ndim > 1 ? "]" : "", numbers, what,
                    shape_text(ndim, dims, shape));
+}
+
+RACY void rows_copy(void *to, const void *from, size_t bytes)
+{
+#ifdef BASE_TSAN
+    /* Its memmove looks for races on its own. */
+    for (volatile size_t i = 0; i < bytes; i++)
+        ((char *)to)[i] = ((const char *)from)[i];
+#else
+    memmove(to, from, bytes);
+#endif
 }
 
 struct each {

@@ -18,8 +18,6 @@
 #ifndef KERNEL_ROWS_H
 #define KERNEL_ROWS_H
 
-#include <string.h>
-
 #include "op/op.h"
 
 struct rows {
@@ -83,16 +81,7 @@ enum mst_code rows_fail_nd(struct op_ctx *c, const struct rows *r,
                            const char *what, int ndim, const int64_t *dims);
 
 /* Copies bytes that may change meanwhile, or overlap. */
-RACY static inline void rows_copy(void *to, const void *from, size_t bytes)
-{
-#ifdef BASE_TSAN
-    /* Its memmove looks for races on its own. */
-    for (volatile size_t i = 0; i < bytes; i++)
-        ((char *)to)[i] = ((const char *)from)[i];
-#else
-    memmove(to, from, bytes);
-#endif
-}
+void rows_copy(void *to, const void *from, size_t bytes);
 
 /* Calls fn for parts of r that are disjoint in the rows they touch, on the
  * node's threads when count * size elements at cost_ns are worth it. */
