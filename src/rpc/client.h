@@ -79,6 +79,7 @@ enum call_state {
     CALL_NEW,
     CALL_WAITING, /* in channel->waiting */
     CALL_ACTIVE,  /* s.conn */
+    CALL_PAUSED,  /* refused; the timer sends it again */
     CALL_ENDING,  /* task will call done */
     CALL_OVER,
 };
@@ -94,7 +95,7 @@ struct rpc_client_call {
     unsigned tries;
     const char *path;
     uint64_t deadline_ns; /* 0: none */
-    struct loop_timer deadline;
+    struct loop_timer deadline, pause;
     void (*done)(const struct rpc_reply *, void *);
     void *arg;
     struct loop_task task, cancel;

@@ -2,7 +2,8 @@
  * A call of a client.
  *
  *   NEW ---> WAITING ---> ACTIVE ---> OVER (done was called)
- *    |          |  ^________| never looked at by the peer: again
+ *    |          |  ^________| never looked at by the peer: again, after a
+ *    |          |             pause (PAUSED) if it was only too busy
  *    |          +----------------------------------------^
  *    +---> ENDING (a posted task calls done) ------------^
  *
@@ -18,7 +19,8 @@
 #include "rpc/text.h"
 
 #define FREE_MAX   256
-#define TRIES_MAX  5
+#define TRIES_MAX  10
+#define AGAIN_NS   ((uint64_t)1000000)
 #define USER_AGENT "grpc-c-muster/" MUSTER_VERSION
 
 static void run_start(struct loop_task *task);
@@ -109,6 +111,8 @@ static void leave(struct rpc_client_call *call)
         list_del(&ch->waiting, call);
     else if (call->state == CALL_ACTIVE)
         loop_expect(ch->loop, -1);
+    else if (call->state == CALL_PAUSED)
+        loop_timer_del(ch->loop, &call->pause);
 }
 
 /* The end. The reply's status says how; what came in is in the call. */
@@ -378,9 +382,20 @@ void client_call_ended(struct h2_stream *s)
     end(call, &reply);
 }
 
-/* The peer has not looked at it: as if it had not been sent. */
+static void on_pause_over(struct loop_timer *timer)
+{
+    struct rpc_client_call *call =
+        CONTAINER(timer, struct rpc_client_call, pause);
+
+    call->state = CALL_NEW;
+    start(call);
+}
+
+/* The peer has not looked at it: as if it had not been sent. If the connection
+ * still takes calls, the peer has too many of them just now. */
 static void again(struct rpc_client_call *call)
 {
+    struct loop *loop = call->channel->loop;
     size_t max = call->s.in.max;
     rpc_place_fn *place = call->s.in.place;
 
@@ -390,7 +405,14 @@ static void again(struct rpc_client_call *call)
     inbox_init(&call->s.in, max);
     call->s.in.place = place;
     call->s.in.place_arg = call->arg;
-    start(call);
+    if (call->s.unsent || !channel_ready(call->channel)) {
+        start(call);
+        return;
+    }
+    call->state = CALL_PAUSED;
+    call->pause.fire = on_pause_over;
+    loop_timer_set(loop, &call->pause,
+                   loop_now_ns(loop) + (AGAIN_NS << call->tries));
 }
 
 void client_call_closed(struct h2_stream *s, uint32_t h2_error)

@@ -5,8 +5,8 @@
  * all. So `blocked` remembers that a write was refused until the edge comes,
  * and `more_in` that reading stopped for fairness before the socket was empty;
  * in the second case the flush hook, which has to run anyway, goes on reading
- * in the next turn. A short read means that the socket is empty, unless the peer
- * has hung up: there is no further edge then, so the end must be read at once.
+ * in the next turn. A short read means that the socket is empty, unless the
+ * peer has hung up: no further edge comes then, so the end is read at once.
  */
 #include "rpc/h2.h"
 

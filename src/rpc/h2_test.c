@@ -6,8 +6,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
 #include <nghttp2/nghttp2.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
