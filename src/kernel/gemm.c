@@ -1,0 +1,406 @@
+/*
+ * Matrix products by blocks.
+ *
+ * C is cut into blocks that threads take. A block goes through k in steps of
+ * K_STEP: the rows of A and the columns of B that it needs are packed so that
+ * the tile loops read them in order, and stay in the second-level cache. Where
+ * packing would cost more than it brings (few rows, few columns), the tiles
+ * read the matrices as they lie.
+ *
+ * All of this moves elements without knowing what they are, so it is here once,
+ * by their size; only the tiles (gemm_tile.h) compute. At the edges a tile
+ * works on a copy of its part of C.
+ */
+#include "kernel/gemm.h"
+
+#include <string.h>
+
+#include "kernel/gemm_tile.h"
+
+#define K_STEP     256
+#define M_BLOCK    256
+#define N_BLOCK    512
+#define BLOCK_MIN  64 /* what threads make blocks smaller to */
+#define LANES_MAX  16
+#define HEIGHT_MAX 8
+/* Packed panels up to this size are on the stack. */
+#define STACK_BYTES 16384
+
+/* ---- the tiles ---- */
+
+#define BASE_TARGET
+GEMM_TILES(f32_base, BASE_TARGET, float, 16, 4, 3, 2)
+GEMM_TILES(f64_base, BASE_TARGET, double, 16, 4, 3, 2)
+GEMM_TILES(u32_base, BASE_TARGET, uint32_t, 16, 4, 3, 2)
+GEMM_TILES(u64_base, BASE_TARGET, uint64_t, 16, 4, 3, 2)
+
+#ifdef __x86_64__
+#define AVX2_TARGET __attribute__((target("avx2,fma")))
+#define AVX512_TARGET                                                          \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+GEMM_TILES(f32_avx2, AVX2_TARGET, float, 32, 6, 4, 2)
+GEMM_TILES(f64_avx2, AVX2_TARGET, double, 32, 6, 4, 2)
+GEMM_TILES(u32_avx2, AVX2_TARGET, uint32_t, 32, 6, 4, 2)
+GEMM_TILES(f32_avx512, AVX512_TARGET, float, 64, 8, 4, 2)
+GEMM_TILES(f64_avx512, AVX512_TARGET, double, 64, 8, 4, 2)
+GEMM_TILES(u32_avx512, AVX512_TARGET, uint32_t, 64, 8, 4, 2)
+GEMM_TILES(u64_avx512, AVX512_TARGET, uint64_t, 64, 8, 4, 2)
+#endif
+
+static const struct gemm_tiles *tiles_of(enum dtype dt)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return dt == DT_FLOAT    ? &f32_avx512_tiles
+               : dt == DT_DOUBLE ? &f64_avx512_tiles
+               : dt == DT_INT32  ? &u32_avx512_tiles
+                                 : &u64_avx512_tiles;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        dt != DT_INT64)
+        return dt == DT_FLOAT    ? &f32_avx2_tiles
+               : dt == DT_DOUBLE ? &f64_avx2_tiles
+                                 : &u32_avx2_tiles;
+#endif
+    return dt == DT_FLOAT    ? &f32_base_tiles
+           : dt == DT_DOUBLE ? &f64_base_tiles
+           : dt == DT_INT32  ? &u32_base_tiles
+                             : &u64_base_tiles;
+}
+
+/* ---- packing ---- */
+
+/* w pieces of contiguous bytes; the usual lengths as constants. */
+static void pack_pieces(char *to, size_t to_step, const char *from, size_t step,
+                        size_t bytes, int64_t w)
+{
+#define PIECES(n)                                                              \
+    case n:                                                                    \
+        for (int64_t j = 0; j < w; j++, to += to_step, from += step)           \
+            memcpy(to, from, n);                                               \
+        return;
+    switch (bytes) {
+        PIECES(8)
+        PIECES(16)
+        PIECES(32)
+        PIECES(64)
+        PIECES(128)
+    }
+#undef PIECES
+    for (int64_t j = 0; j < w; j++, to += to_step, from += step)
+        memcpy(to, from, bytes);
+}
+
+/* to[j * to_step + i] = from[i * row + j * col], of h by w elements. */
+#define PACK(bits)                                                             \
+    static void pack##bits(uint##bits##_t *to, int64_t to_step,                \
+                           const uint##bits##_t *from, int64_t row,            \
+                           int64_t col, int64_t h, int64_t w)                  \
+    {                                                                          \
+        for (int64_t j = 0; j < w; j++)                                        \
+            for (int64_t i = 0; i < h; i++)                                    \
+                to[j * to_step + i] = from[i * row + j * col];                 \
+    }
+PACK(32)
+PACK(64)
+
+typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Four rows of 32 bits, contiguous along w, as columns of `to`. */
+static int64_t pack32_quads(uint32_t *to, int64_t to_step, const uint32_t *from,
+                            int64_t row, int64_t w)
+{
+    int64_t j;
+
+    for (j = 0; j + 4 <= w; j += 4, to += 4 * to_step, from += 4) {
+        quad a = *(const quad *)from, b = *(const quad *)(from + row);
+        quad c = *(const quad *)(from + 2 * row);
+        quad d = *(const quad *)(from + 3 * row);
+        quad ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        quad ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        quad cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+        quad cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+
+        *(quad *)to = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+        *(quad *)(to + to_step) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+        *(quad *)(to + 2 * to_step) =
+            __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+        *(quad *)(to + 3 * to_step) =
+            __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+    }
+    return j;
+}
+
+static void pack(size_t size, void *to, int64_t to_step, const void *from,
+                 int64_t row, int64_t col, int64_t h, int64_t w)
+{
+    const uint32_t *in = from;
+    uint32_t *out = to;
+    int64_t i = 0;
+
+    if (row == 1) {
+        pack_pieces(to, (size_t)to_step * size, from, (size_t)col * size,
+                    (size_t)h * size, w);
+        return;
+    }
+    if (size == 8) {
+        pack64(to, to_step, from, row, col, h, w);
+        return;
+    }
+    if (col == 1)
+        for (; i + 4 <= h; i += 4) {
+            int64_t j = pack32_quads(out + i, to_step, in + i * row, row, w);
+
+            pack32(out + i + j * to_step, to_step, in + i * row + j, row, 1, 4,
+                   w - j);
+        }
+    pack32(out + i, to_step, in + i * row, row, col, h - i, w);
+}
+
+/* ---- a block of C ---- */
+
+struct block {
+    const struct gemm *g;
+    const struct gemm_tiles *t;
+    size_t size;
+    int64_t m, n;      /* of this block */
+    const char *a, *b; /* where it begins, in each */
+    char *c;
+    bool direct_a, direct_b;
+    char *packed_a, *packed_b;
+};
+
+static int height_index(const struct gemm_tiles *t, int64_t rows)
+{
+    int i = 0;
+
+    while (t->height[i] > rows)
+        i++;
+    return i;
+}
+
+static void pack_a(const struct block *b, int64_t p, int64_t k)
+{
+    char *to = b->packed_a;
+    int64_t h;
+
+    for (int64_t i = 0; i < b->m; i += h) {
+        h = b->t->height[height_index(b->t, b->m - i)];
+        pack(b->size, to, h,
+             b->a + (size_t)(i * b->g->a_row + p * b->g->a_col) * b->size,
+             b->g->a_row, b->g->a_col, h, k);
+        to += (size_t)(h * k) * b->size;
+    }
+}
+
+/* Panels two vectors wide; the last is one or two, with zeros at its end. */
+static void pack_b(const struct block *b, int64_t p, int64_t k, int64_t from)
+{
+    int64_t wide = 2 * b->t->lanes;
+
+    for (int64_t j = from; j < b->n; j += wide) {
+        int64_t n = MIN(b->n - j, wide);
+        int64_t w = n > b->t->lanes ? wide : b->t->lanes;
+        char *to = b->packed_b + (size_t)(j * k) * b->size;
+
+        if (n < w)
+            memset(to, 0, (size_t)(w * k) * b->size);
+        pack(b->size, to, w,
+             b->b + (size_t)(p * b->g->b_row + j * b->g->b_col) * b->size,
+             b->g->b_col, b->g->b_row, n, k);
+    }
+}
+
+/* A tile at the right edge: on a copy of its part of C. */
+static void edge_tile(const struct block *b, void (*tile)(GEMM_TILE_ARGS),
+                      int h, int w, int64_t n, int64_t k, const char *a,
+                      int64_t a_row, int64_t a_col, const char *bp, char *c,
+                      bool add)
+{
+    _Alignas(64) char copy[HEIGHT_MAX * 2 * LANES_MAX * 4];
+    size_t bytes = (size_t)n * b->size, step = (size_t)w * b->size;
+
+    for (int i = 0; add && i < h; i++)
+        memcpy(copy + (size_t)i * step, c + (size_t)(i * b->g->c_row) * b->size,
+               bytes);
+    tile(k, a, a_row, a_col, bp, w, copy, w, add);
+    for (int i = 0; i < h; i++)
+        memcpy(c + (size_t)(i * b->g->c_row) * b->size, copy + (size_t)i * step,
+               bytes);
+}
+
+/* All rows of a panel of B that begins in column j. */
+static void panel(const struct block *b, int64_t j, int64_t p, int64_t k,
+                  bool add, const char *bp, int64_t b_row)
+{
+    const struct gemm *g = b->g;
+    int64_t n = MIN(b->n - j, 2 * b->t->lanes), h;
+    bool two = n > b->t->lanes;
+    int w = two ? 2 * b->t->lanes : b->t->lanes;
+
+    for (int64_t i = 0; i < b->m; i += h) {
+        int x = height_index(b->t, b->m - i);
+        void (*tile)(GEMM_TILE_ARGS) = two ? b->t->two[x] : b->t->one[x];
+        char *c = b->c + (size_t)(i * g->c_row + j) * b->size;
+        const char *a;
+
+        h = b->t->height[x];
+        if (b->direct_a)
+            a = b->a + (size_t)(i * g->a_row + p * g->a_col) * b->size;
+        else
+            a = b->packed_a + (size_t)(i * k) * b->size;
+        if (n == w)
+            tile(k, a, b->direct_a ? g->a_row : 1, b->direct_a ? g->a_col : h,
+                 bp, b_row, c, g->c_row, add);
+        else
+            edge_tile(b, tile, (int)h, w, n, k, a, b->direct_a ? g->a_row : 1,
+                      b->direct_a ? g->a_col : h, bp, c, add);
+    }
+}
+
+static void block_step(const struct block *b, int64_t p, int64_t k)
+{
+    const struct gemm *g = b->g;
+    int64_t wide = 2 * b->t->lanes, j = 0;
+    bool add = g->add || p > 0;
+
+    if (!b->direct_a)
+        pack_a(b, p, k);
+    if (b->direct_b) {
+        const char *from = b->b + (size_t)(p * g->b_row) * b->size;
+
+        if (b->m == 1)
+            for (; j + 4 * wide <= b->n; j += 4 * wide)
+                b->t->eight(k, b->a + (size_t)(p * g->a_col) * b->size,
+                            g->a_row, g->a_col, from + (size_t)j * b->size,
+                            g->b_row, b->c + (size_t)j * b->size, g->c_row,
+                            add);
+        for (; j + wide <= b->n; j += wide)
+            panel(b, j, p, k, add, from + (size_t)j * b->size, g->b_row);
+    }
+    pack_b(b, p, k, j);
+    for (; j < b->n; j += wide)
+        panel(b, j, p, k, add, b->packed_b + (size_t)(j * k) * b->size,
+              b->n - j > b->t->lanes ? wide : b->t->lanes);
+}
+
+/* Packing A pays when each element is used for several panels, packing B when
+ * for several tiles. */
+static bool block_run(struct block *b)
+{
+    const struct gemm *g = b->g;
+    _Alignas(64) char stack[STACK_BYTES];
+    int64_t k = MIN(g->k, K_STEP), wide = 2 * b->t->lanes;
+    size_t a_bytes, b_bytes;
+    struct buffer *buf = NULL;
+
+    b->direct_a = b->n <= 2 * wide;
+    b->direct_b = g->b_col == 1 && b->m <= 4 * b->t->height[0];
+    a_bytes = b->direct_a ? 0 : (size_t)(b->m * k) * b->size;
+    a_bytes = (a_bytes + 63) & ~(size_t)63;
+    b_bytes = (size_t)((b->n + wide - 1) / wide * wide * k) * b->size;
+    b->packed_a = stack;
+    if (a_bytes + b_bytes > sizeof(stack)) {
+        buf = buffer_new(a_bytes + b_bytes);
+        if (!buf)
+            return false;
+        b->packed_a = (char *)buf->data;
+    }
+    b->packed_b = b->packed_a + a_bytes;
+    for (int64_t p = 0; p < g->k; p += K_STEP)
+        block_step(b, p, MIN(g->k - p, K_STEP));
+    buffer_unref(buf);
+    return true;
+}
+
+/* ---- all blocks ---- */
+
+struct work {
+    const struct gemm *g;
+    const struct gemm_tiles *t;
+    size_t size;
+    int64_t m_block, n_block, m_blocks, n_blocks;
+    atomic_bool failed;
+};
+
+static void work_piece(void *arg, int64_t begin, int64_t end)
+{
+    struct work *w = arg;
+    const struct gemm *g = w->g;
+
+    for (int64_t u = begin; u < end; u++) {
+        int64_t n = u % w->n_blocks * w->n_block, rest = u / w->n_blocks;
+        int64_t m = rest % w->m_blocks * w->m_block, i = rest / w->m_blocks;
+        struct block b = { .g = g, .t = w->t, .size = w->size };
+
+        b.m = MIN(g->m - m, w->m_block);
+        b.n = MIN(g->n - n, w->n_block);
+        b.a = (const char *)g->a +
+              (size_t)((g->a_at ? g->a_at[i] : 0) + m * g->a_row) * w->size;
+        b.b = (const char *)g->b +
+              (size_t)((g->b_at ? g->b_at[i] : 0) + n * g->b_col) * w->size;
+        b.c = (char *)g->c +
+              (size_t)((g->c_at ? g->c_at[i] : 0) + m * g->c_row + n) * w->size;
+        if (!block_run(&b))
+            atomic_store(&w->failed, true);
+    }
+}
+
+/* Blocks small enough that every thread gets some. */
+static void choose_blocks(struct work *w, const struct op_ctx *c)
+{
+    const struct gemm *g = w->g;
+    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
+    int64_t want = pool ? 2 * (pool_threads(pool) + 1) : 1;
+
+    w->m_block = M_BLOCK;
+    w->n_block = N_BLOCK;
+    for (;;) {
+        w->m_blocks = (g->m + w->m_block - 1) / w->m_block;
+        w->n_blocks = (g->n + w->n_block - 1) / w->n_block;
+        if (w->m_blocks * w->n_blocks * g->batch >= want)
+            return;
+        if (MIN(g->n, w->n_block) >= MIN(g->m, w->m_block) &&
+            w->n_block > BLOCK_MIN)
+            w->n_block /= 2;
+        else if (w->m_block > BLOCK_MIN)
+            w->m_block /= 2;
+        else
+            return;
+    }
+}
+
+static void zero_rows(const struct gemm *g, size_t size)
+{
+    for (int64_t i = 0; i < g->batch; i++)
+        for (int64_t r = 0; r < g->m; r++)
+            memset((char *)g->c +
+                       (size_t)((g->c_at ? g->c_at[i] : 0) + r * g->c_row) *
+                           size,
+                   0, (size_t)g->n * size);
+}
+
+enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
+{
+    struct work w = { .g = g, .t = tiles_of(dt), .size = dtype_size(dt) };
+    double flops;
+
+    if (!g->m || !g->n || !g->batch)
+        return MST_OK;
+    if (!g->k) {
+        if (!g->add)
+            zero_rows(g, w.size);
+        return MST_OK;
+    }
+    choose_blocks(&w, c);
+    flops = 2.0 * (double)MIN(g->m, w.m_block) * (double)MIN(g->n, w.n_block) *
+            (double)g->k;
+    op_for(c, w.m_blocks * w.n_blocks * g->batch, 20 + flops / 50, work_piece,
+           &w);
+    if (atomic_load(&w.failed))
+        return op_fail(c, MST_RESOURCE_EXHAUSTED,
+                       "OOM when multiplying matrices");
+    return MST_OK;
+}

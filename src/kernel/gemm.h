@@ -1,0 +1,31 @@
+/*
+ * Matrix products: C = A B, for a batch of matrices.
+ *
+ * A is m by k, B is k by n, C is m by n with contiguous rows. A and B have
+ * strides, in elements, so that a transposed matrix is the same call. One
+ * element's sum is always taken in the same order, whatever the number of
+ * threads; docs/adr/0010-matmul.md says why this is our own code.
+ */
+#ifndef KERNEL_GEMM_H
+#define KERNEL_GEMM_H
+
+#include "op/op.h"
+
+struct gemm {
+    int64_t m, n, k;
+    const void *a, *b;
+    int64_t a_row, a_col, b_row, b_col;
+    void *c;
+    int64_t c_row;
+    bool add; /* C += A B */
+    /* Which matrices the i-th of a batch takes, as offsets in elements; NULL
+     * and 1 for a single product. */
+    int64_t batch;
+    const int64_t *a_at, *b_at, *c_at;
+};
+
+/* float, double, int32 or int64 (which wrap). */
+enum mst_code gemm_run(struct op_ctx *c, enum dtype dt,
+                       const struct gemm *g) MUST_USE;
+
+#endif
