@@ -12,6 +12,7 @@
  */
 #include "base/map.h"
 #include "base/mem.h"
+#include "kernel/element.h"
 #include "kernel/queue.h"
 #include "kernel/types.h"
 
@@ -94,7 +95,7 @@ static enum mst_code make_init(struct op_node *n, struct status *st)
     for (int i = 0; i < types->count; i++) {
         t[i + 2] = types->value[i].type;
         dims[i + 2] = *shapes->value[i].shape;
-        if (!queue_shape_known(&dims[i + 2]))
+        if (!element_shape_known(&dims[i + 2]))
             return status_set(
                 st, MST_INVALID_ARGUMENT, "Shape %s is not fully defined",
                 shape_text(dims[i + 2].ndim, dims[i + 2].dims, text));

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "kernel/element.h"
 #include "kernel/queue.h"
 #include "kernel/types.h"
 
@@ -70,14 +71,6 @@ void queue_append_shapes(struct status *st, const struct shape *shapes,
     status_append(st, "]");
 }
 
-bool queue_shape_known(const struct shape *s)
-{
-    for (int i = 0; i < s->ndim; i++)
-        if (s->dims[i] < 0)
-            return false;
-    return s->ndim >= 0;
-}
-
 static enum mst_code check_shapes(const struct queue_config *g,
                                   struct status *st)
 {
@@ -99,7 +92,7 @@ static enum mst_code check_shapes(const struct queue_config *g,
     for (int i = 0; i < g->shape_count; i++) {
         const struct shape *s = &g->shapes[i];
 
-        if (s->ndim < 0 || (!g->order->partial_shapes && !queue_shape_known(s)))
+        if (s->ndim < 0 || (!g->order->partial_shapes && !element_shape_known(s)))
             return status_set(st, MST_INVALID_ARGUMENT,
                               "Shape %s is not fully defined",
                               shape_text(s->ndim, s->dims, text));
