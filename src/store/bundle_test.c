@@ -3,6 +3,7 @@
  * that can be damaged is noticed.
  */
 #include <dirent.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -676,6 +677,61 @@ static void test_absurd_numbers_allocate_nothing(void **state)
                      MST_UNIMPLEMENTED);
 }
 
+/* ---- a variable that changes while it is saved ---- */
+
+struct changing {
+    struct tensor t;
+    atomic_bool stop;
+};
+
+RACY static void change(struct tensor *t, uint32_t to)
+{
+    volatile uint32_t *at = t->data;
+
+    for (int64_t i = 0; i < t->count; i++)
+        at[i] = to;
+}
+
+static void *keep_changing(void *arg)
+{
+    struct changing *c = arg;
+
+    for (uint32_t n = 0; !atomic_load(&c->stop); n++)
+        change(&c->t, n);
+    return NULL;
+}
+
+static void
+test_a_changing_tensor_has_the_checksum_of_what_was_saved(void **state)
+{
+    struct changing c = { 0 };
+    struct bundle_writer w;
+    struct bundle_reader r;
+    struct tensor back;
+    pthread_t thread;
+    char name[8];
+
+    (void)state;
+    c.t = make(DT_INT32, 1, (int64_t[]){ 100000 }, 1);
+    assert_int_equal(pthread_create(&thread, NULL, keep_changing, &c), 0);
+    open_writer(&w);
+    for (int i = 0; i < 20; i++) {
+        sprintf(name, "v%d", i);
+        add(&w, name, &c.t);
+    }
+    finish(&w);
+    atomic_store(&c.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(bundle_reader_open(&r, prefix, &st), MST_OK);
+    for (int i = 0; i < 20; i++) {
+        sprintf(name, "v%d", i);
+        assert_int_equal(load(&r, name, "", DT_INT32, &back), MST_OK);
+        tensor_unref(&back);
+    }
+    bundle_reader_close(&r);
+    tensor_unref(&c.t);
+}
+
 /* ---- trouble with the file system ---- */
 
 static void test_failed_write_leaves_nothing_behind(void **state)
@@ -735,6 +791,7 @@ int main(void)
         TEST(test_damage_at_every_byte_is_noticed),
         TEST(test_truncation_at_every_byte_is_noticed),
         TEST(test_absurd_numbers_allocate_nothing),
+        TEST(test_a_changing_tensor_has_the_checksum_of_what_was_saved),
         TEST(test_failed_write_leaves_nothing_behind),
         TEST(test_missing_directories_are_made),
     };
