@@ -15,9 +15,10 @@ static bool starts_with(const struct tensor *t, const struct tensor *head)
                    (size_t)head->ndim * sizeof(t->dims[0]));
 }
 
-static enum mst_code deal_out(struct op_ctx *c, int64_t *count)
+static enum mst_code deal_out(struct op_ctx *c, const struct tensor *which,
+                              int64_t *count)
 {
-    const struct tensor *data = op_in(c, 0), *which = op_in(c, 1);
+    const struct tensor *data = op_in(c, 0);
     const int32_t *p = which->data;
     int n = c->node->out_count, rest = data->ndim - which->ndim;
     int64_t row = args_product(data->dims, which->ndim, data->ndim);
@@ -50,7 +51,7 @@ static enum mst_code dynamic_partition(struct op_ctx *c)
 {
     const struct tensor *data = op_in(c, 0), *which = op_in(c, 1);
     char ta[SHAPE_TEXT_MAX], tb[SHAPE_TEXT_MAX];
-    struct tensor count = { 0 };
+    struct tensor count = { 0 }, own = { 0 };
     enum mst_code rc;
 
     if (!starts_with(data, which))
@@ -61,11 +62,15 @@ static enum mst_code dynamic_partition(struct op_ctx *c)
                        tensor_shape_text(which, tb));
     rc = tensor_new(&count, DT_INT64, 1, (int64_t[]){ c->node->out_count },
                     c->st);
-    if (rc)
-        return rc;
-    tensor_zero(&count);
-    rc = deal_out(c, count.data);
+    /* The numbers are read twice, and may be a variable's that changes. */
+    if (!rc)
+        rc = tensor_copy(&own, which, c->st);
+    if (!rc) {
+        tensor_zero(&count);
+        rc = deal_out(c, &own, count.data);
+    }
     tensor_unref(&count);
+    tensor_unref(&own);
     return rc;
 }
 
@@ -151,11 +156,13 @@ static enum mst_code dynamic_stitch(struct op_ctx *c)
         const int32_t *index = op_in(c, i)->data;
 
         for (int64_t k = 0; k < op_in(c, i)->count; k++) {
-            if (index[k] < 0)
+            int64_t at = index[k]; /* a variable's may change meanwhile */
+
+            if (at < 0 || at >= rows)
                 return op_fail(c, MST_INVALID_ARGUMENT,
                                "indices[%lld] is out of range", (long long)k);
-            tensor_copy_elems(op_out(c, 0), index[k] * row, op_in(c, n + i),
-                              k * row, row);
+            tensor_copy_elems(op_out(c, 0), at * row, op_in(c, n + i), k * row,
+                              row);
         }
     }
     return MST_OK;

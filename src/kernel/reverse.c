@@ -110,10 +110,10 @@ struct sequence_dims {
     int64_t seq, batch;
 };
 
-static enum mst_code sequence_check(struct op_ctx *c)
+static enum mst_code sequence_check(struct op_ctx *c, const struct tensor *n)
 {
     const struct sequence_dims *d = c->node->state;
-    const struct tensor *in = op_in(c, 0), *n = op_in(c, 1);
+    const struct tensor *in = op_in(c, 0);
 
     if (d->seq < 0)
         return op_fail(c, MST_INVALID_ARGUMENT, "Invalid seq_dim %lld",
@@ -184,17 +184,19 @@ static void sequence_row(struct op_ctx *c, int64_t row, int64_t length,
 
 static enum mst_code reverse_sequence(struct op_ctx *c)
 {
-    enum mst_code rc = sequence_check(c);
+    struct tensor lengths = { 0 }; /* our own: a variable's may change */
+    enum mst_code rc = tensor_copy(&lengths, op_in(c, 1), c->st);
 
     if (!rc)
+        rc = sequence_check(c, &lengths);
+    if (!rc)
         rc = op_out_like(c, 0, op_in(c, 0));
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < op_in(c, 1)->count; i++) {
-        sequence_row(c, i, tensor_int(op_in(c, 1), i), false);
-        sequence_row(c, i, tensor_int(op_in(c, 1), i), true);
+    for (int64_t i = 0; !rc && i < lengths.count; i++) {
+        sequence_row(c, i, tensor_int(&lengths, i), false);
+        sequence_row(c, i, tensor_int(&lengths, i), true);
     }
-    return MST_OK;
+    tensor_unref(&lengths);
+    return rc;
 }
 
 static enum mst_code reverse_sequence_init(struct op_node *n, struct status *st)

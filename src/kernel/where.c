@@ -48,12 +48,16 @@ static enum mst_code where_check(struct op_ctx *c)
                                                                                \
         if (rc)                                                                \
             return rc;                                                         \
+        /* A variable's elements may change between the two passes. */         \
         out = op_out(c, 0)->data;                                              \
-        for (int64_t i = 0; i < in->count; i++)                                \
+        for (int64_t i = 0; i < in->count && n; i++)                           \
             if (LD(x[i]) != 0) {                                               \
                 put_index(in, i, out);                                         \
                 out += in->ndim;                                               \
+                n--;                                                           \
             }                                                                  \
+        if (n)                                                                 \
+            memset(out, 0, (size_t)(n * in->ndim) * sizeof(*out));             \
         return MST_OK;                                                         \
     }
 TYPES_NUMBER(WHERE)
