@@ -64,8 +64,17 @@ void variable_assign(struct variable *v, struct tensor *value)
     struct tensor old;
 
     pthread_mutex_lock(&v->lock);
-    old = v->t;
-    tensor_move(&v->t, value);
+    if (v->by_ref && v->t.dtype == value->dtype && v->t.count == value->count &&
+        dtype_is_plain(value->dtype)) {
+        tensor_reshape(&old, &v->t, value->ndim, value->dims);
+        tensor_unref(&v->t);
+        v->t = old;
+        tensor_copy_elems(&v->t, 0, value, 0, value->count);
+        tensor_move(&old, value);
+    } else {
+        old = v->t;
+        tensor_move(&v->t, value);
+    }
     pthread_mutex_unlock(&v->lock);
     tensor_unref(&old);
 }
@@ -115,7 +124,7 @@ void variable_unlock_all(struct variable *const *v, int count)
 enum mst_code variable_prepare(struct variable *v, struct tensor *ret_new,
                                struct status *st)
 {
-    if (tensor_unique(&v->t)) {
+    if (v->by_ref || tensor_unique(&v->t)) {
         *ret_new = tensor_ref(&v->t);
         return MST_OK;
     }

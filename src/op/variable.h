@@ -1,17 +1,21 @@
 /*
  * A variable: a tensor that updates change.
  *
- * Reading gives the tensor itself, one more reference to its bytes. So that a
- * reader keeps what it read, an update that finds other references works on
- * new bytes: dense updates write the result there as they compute it, at the
+ * Reading gives the tensor itself, one more reference to its bytes. What an
+ * update may do to bytes that a reader has depends on how the variable is
+ * reached.
+ *
+ * By resource handle: a reader keeps what it read. A dense update that finds
+ * other references writes its result to new bytes as it computes it, at the
  * cost of no extra pass. A table that is updated by rows (scatter, sparse
  * apply) must not be copied for each few rows: after its first such update,
  * reading copies instead (copy_on_read), and row updates work in place.
  *
- * A variable that is reached by reference edges (VariableV2) is read by
- * aliasing also then, as TensorFlow does: rows may change under a reader. That
- * is the race asynchronous training is built on; kernels that take part in it
- * are marked RACY.
+ * By reference edge (VariableV2): a reader sees what becomes of the variable.
+ * All updates, Assign included, work in place whoever has the bytes. That is
+ * TensorFlow's rule, and its programs rely on it: SyncReplicasOptimizer reads
+ * the global step before it is counted up and wants the new value. It is also
+ * the race that asynchronous training is built on.
  *
  * Lock: variable->lock guards the tensor and its elements while an update
  * runs. Several are taken in order of address: variable_lock_all().
@@ -42,7 +46,7 @@ void variable_unref(struct variable *v);
 /* The value; *ret stays none when there is no value yet. */
 enum mst_code variable_read(struct variable *v, struct tensor *ret,
                             struct status *st) MUST_USE;
-/* Takes the tensor over. */
+/* Takes the tensor over, or copies it into place. */
 void variable_assign(struct variable *v, struct tensor *value);
 
 /* Locks several, each once, in order of address; some may be equal or NULL.
@@ -53,7 +57,7 @@ void variable_unlock_all(struct variable *const *v, int count);
 
 /*
  * For dense updates, under the lock: where to write. *ret_new gets a tensor of
- * the variable's shape: its own bytes when nobody else has them (then old and
+ * the variable's shape: its own bytes when they may be written (then old and
  * new are the same), else fresh ones. After the loop variable_publish() makes
  * it the value.
  */
