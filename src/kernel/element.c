@@ -36,6 +36,25 @@ bool element_shape_merge(const struct shape *a, const struct shape *b,
     return true;
 }
 
+enum mst_code element_shape_join(struct op_ctx *c, struct shape *a,
+                                 const struct shape *b)
+{
+    char x[SHAPE_TEXT_MAX], y[SHAPE_TEXT_MAX];
+
+    if (element_shape_merge(a, b, a))
+        return MST_OK;
+    if (a->ndim != b->ndim)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "PartialTensorShape: Incompatible ranks during merge: "
+                       "%d vs. %d",
+                       a->ndim, b->ndim);
+    return op_fail(c, MST_INVALID_ARGUMENT,
+                   "PartialTensorShape: Incompatible shapes during merge: %s "
+                   "vs. %s",
+                   shape_text(a->ndim, a->dims, x),
+                   shape_text(b->ndim, b->dims, y));
+}
+
 struct shape element_shape_tail(const struct shape *s)
 {
     struct shape tail = { .ndim = s->ndim < 0 ? -1 : s->ndim - 1 };

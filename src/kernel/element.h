@@ -13,6 +13,9 @@ struct shape element_shape_of(const struct tensor *t);
 /* What is known from either; false when they contradict each other. */
 bool element_shape_merge(const struct shape *a, const struct shape *b,
                          struct shape *ret);
+/* The same into *a, for an op; the text is TensorFlow's. */
+enum mst_code element_shape_join(struct op_ctx *c, struct shape *a,
+                                 const struct shape *b) MUST_USE;
 /* The shape without its first dimension, and with one in front. The latter
  * is false for a rank that no tensor has. */
 struct shape element_shape_tail(const struct shape *s);

@@ -44,18 +44,27 @@ static const struct object_kind stack_kind = { "stack", stack_free };
 
 /* ---- making ---- */
 
+struct make_state {
+    const char *name;
+    int dtype;
+};
+
 static enum mst_code make_init(struct op_node *n, struct status *st)
 {
+    struct make_state *s = ARENA_NEW(n->arena, struct make_state);
     struct attr_text name = op_attr_str(n, "stack_name");
 
     (void)st;
-    n->state = (void *)(name.len ? name.data : n->name);
+    s->name = name.len ? name.data : n->name;
+    s->dtype = op_attr_type(n, "elem_type");
+    n->state = s;
     return MST_OK;
 }
 
 static enum mst_code make_run(struct op_ctx *c)
 {
     static atomic_llong serial;
+    const struct make_state *m = c->node->state;
     int64_t size_max = INT32_MAX;
     char text[SHAPE_TEXT_MAX];
     struct handle *h;
@@ -75,9 +84,9 @@ static enum mst_code make_run(struct op_ctx *c)
     s = MEM_NEW(struct stack);
     object_init(&s->o, &stack_kind);
     pthread_mutex_init(&s->lock, NULL);
-    s->name = mem_printf("%s_%lld", (const char *)c->node->state,
-                         (long long)atomic_fetch_add(&serial, 1));
-    s->dtype = op_attr_type(c->node, "elem_type");
+    s->name =
+        mem_printf("%s_%lld", m->name, (long long)atomic_fetch_add(&serial, 1));
+    s->dtype = m->dtype;
     s->size_max = size_max;
     h = handle_anonymous(&stack_kind, &s->o);
     rc = op_out_handle(c, 0, h);

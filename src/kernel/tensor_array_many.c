@@ -263,17 +263,10 @@ static enum mst_code gather(struct op_ctx *c, struct tensor_array *a)
 /* What the op says of the elements' shape holds for the array from now on. */
 static enum mst_code merge_shape(struct op_ctx *c, struct tensor_array *a)
 {
-    const struct shape *s = c->node->state;
-    char x[SHAPE_TEXT_MAX], y[SHAPE_TEXT_MAX];
-    enum mst_code rc = MST_OK;
+    enum mst_code rc;
 
     pthread_mutex_lock(&a->lock);
-    if (!element_shape_merge(&a->shape, s, &a->shape))
-        rc = op_fail(c, MST_INVALID_ARGUMENT,
-                     "PartialTensorShape: Incompatible shapes during merge: %s "
-                     "vs. %s",
-                     shape_text(a->shape.ndim, a->shape.dims, x),
-                     shape_text(s->ndim, s->dims, y));
+    rc = element_shape_join(c, &a->shape, c->node->state);
     pthread_mutex_unlock(&a->lock);
     return rc;
 }

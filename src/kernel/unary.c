@@ -4,6 +4,7 @@
  * unary_math.c, activations in activation.c.
  */
 #include "kernel/pointwise.h"
+#include "kernel/tensor_list.h"
 #include "kernel/vmath.h"
 
 #define UNARY_DEF(stem, NAME, SET, ...)                                        \
@@ -205,6 +206,8 @@ static enum mst_code zeros_like(struct op_ctx *c)
 {
     enum mst_code rc;
 
+    if (op_in(c, 0)->dtype == DT_VARIANT)
+        return tensor_list_zeros_like(c);
     if (!dtype_is_plain((enum dtype)op_in(c, 0)->dtype) &&
         op_in(c, 0)->dtype != DT_STRING)
         return op_fail(c, MST_UNIMPLEMENTED,
