@@ -3,7 +3,8 @@
 
   - every command of ./run stands in README.md's table, and no other
   - every relative link in a .md file leads somewhere
-  - every folder of src has a README.md, and names only files that exist
+  - every folder of src has a README.md, and pages name only files and
+    functions that exist
   - the man pages name every subcommand and every option of the program
   - docs/ops.md is what `muster ops --markdown` prints
   - CHANGELOG.md has an entry for the version that is built
@@ -16,9 +17,11 @@ import subprocess
 import sys
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+FUNCTION = re.compile(r"`(\w+)\(\)`")
 SOURCE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:c|h|py|proto|md|txt))`")
 
 wrong = []
+words = set()
 
 
 def complain(where, what):
@@ -73,7 +76,16 @@ def check_folders():
                       [pathlib.Path("src"), pathlib.Path()])
 
 
+def source_words():
+    """Every word of the C code: a function that is named must be among them."""
+    return {word for path in tracked(".c") + tracked(".h")
+            for word in re.findall(r"\w+", path.read_text())}
+
+
 def check_sources(page, roots):
+    for name in FUNCTION.findall(page.read_text()):
+        if "NAME" not in name and name not in words:
+            complain(page, "no such function: %s()" % name)
     for name in SOURCE.findall(page.read_text()):
         if "NAME" not in name and not any((root / name).exists() for root in roots):
             complain(page, "no such file: %s" % name)
@@ -116,6 +128,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     program = sys.argv[1]
+    words.update(source_words())
     check_readme_commands()
     check_links()
     check_folders()
