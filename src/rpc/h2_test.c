@@ -30,7 +30,7 @@ static void echo(struct rpc_call *call, void *arg)
     rpc_call_reply(call, &msg);
 }
 
-static struct rpc_call *never_answered;
+static _Atomic(struct rpc_call *) never_answered;
 static sem_t never_cancelled;
 
 static void never_cancel(void *arg)
@@ -60,6 +60,7 @@ static int setup(void **state)
     port = listen_any(server);
     channel = channel_to(group, port);
     sem_init(&never_cancelled, 0, 0);
+    never_answered = NULL;
     return 0;
 }
 
@@ -344,13 +345,16 @@ static void test_server_bounds_headers(void **state)
 static void test_server_keeps_deadlines_by_itself(void **state)
 {
     struct probe p = { .path = "/t/Never",
-                       .timeout = "1m",
+                       .timeout = "30m",
                        BODY("\0\0\0\0\0") };
     struct rpc_msg msg;
 
     probe_run(&p);
     assert_int_equal(p.grpc_status, MST_DEADLINE_EXCEEDED);
     assert_string_equal(p.message, "Deadline Exceeded");
+    /* On a busy machine it may be over before the handler ever starts. */
+    if (!never_answered)
+        return;
     sem_wait(&never_cancelled);
     rpc_msg_init(&msg);
     rpc_msg_copy(&msg, "late", 4);
