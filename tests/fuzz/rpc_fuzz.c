@@ -110,6 +110,7 @@ static void closed(void *arg)
 
 static void as_server(const uint8_t *data, size_t size)
 {
+    static uint32_t runs;
     struct sockaddr_in a = loopback(0);
     socklen_t len = sizeof(a);
     int ls = socket(AF_INET, SOCK_STREAM, 0), fd;
@@ -118,9 +119,12 @@ static void as_server(const uint8_t *data, size_t size)
     char target[32];
     sem_t over;
 
+    /* Many addresses: the ports of one would all be in TIME_WAIT soon. */
+    a.sin_addr.s_addr = htonl(0x7f010000u + (runs++ & 0xffff));
     CHECK(!bind(ls, (struct sockaddr *)&a, len) && !listen(ls, 1));
     CHECK(!getsockname(ls, (struct sockaddr *)&a, &len));
-    snprintf(target, sizeof(target), "127.0.0.1:%u", ntohs(a.sin_port));
+    snprintf(target, sizeof(target), "%s:%u", inet_ntoa(a.sin_addr),
+             ntohs(a.sin_port));
     channel = rpc_channel_new(group, target, NULL);
     sem_init(&over, 0, 0);
     rpc_msg_init(&msg);
