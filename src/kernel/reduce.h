@@ -33,6 +33,17 @@ struct reduce {
     void (*finish)(void *out, const void *acc, int64_t n, int64_t count);
 };
 
+/* The record of an op for a type; NULL when there is none. */
+enum reduce_op {
+    REDUCE_SUM,
+    REDUCE_MEAN,
+    REDUCE_SQRT_N, /* the sum divided by the square root of the count */
+    REDUCE_PROD,
+    REDUCE_MAX,
+    REDUCE_MIN,
+};
+const struct reduce *reduce_of(enum reduce_op op, enum dtype dt);
+
 /* What is to be reduced. dims alternate; reduced[i] says which. */
 struct reduce_shape {
     int ndim;
@@ -113,6 +124,14 @@ void reduce_run(const struct op_ctx *c, const struct reduce *r,
         B *acc = acc_;                                                         \
         L part[REDUCE_COLS_MAX];                                               \
                                                                                \
+        if (rows == 1) {                                                       \
+            for (int64_t j = 0; j < n; j++) {                                  \
+                L x = MAP(LD(in[j]));                                          \
+                                                                               \
+                acc[j] = JOIN(acc[j], x);                                      \
+            }                                                                  \
+            return;                                                            \
+        }                                                                      \
         while (rows > 0) {                                                     \
             int64_t block = MIN(rows, REDUCE_BLOCK);                           \
                                                                                \

@@ -95,6 +95,10 @@ TYPES_UNSIGNED(MEANS, uint64_t, count ? a / (uint64_t)count : 0)
 TYPES_COMPLEX(MEANS, double complex, count ? a / (double)count : 0)
 REDUCE_DEF(mean, "Mean", "numbertype", TYPES_NUMBER(ROW, mean));
 
+#define SQRT_NS(s, T, A, DT, LD, ST)                                           \
+    REDUCE_RECORD(sqrt_n, sum, s, T, double, ST((A)(a / sqrt((double)count))))
+TYPES_FLOAT(SQRT_NS)
+
 /* ---- Prod ---- */
 
 #define PRODS(s, T, A, DT, LD, ST, L)                                          \
@@ -127,6 +131,24 @@ REDUCE_DEF(max, "Max", SET_EXTREME, TYPES_REAL(ROW, max));
 TYPES_FLOAT(EXTREMES, min, GREATEST, LESS_NAN)
 TYPES_INT(EXTREMES, min, GREATEST, LESS)
 REDUCE_DEF(min, "Min", SET_EXTREME, TYPES_REAL(ROW, min));
+
+/* ---- the records, for those who reduce by other means than axes ---- */
+
+#define RECORD(s, T, A, DT, LD, ST, op) [DT] = &op##_reduce_##s,
+
+const struct reduce *reduce_of(enum reduce_op op, enum dtype dt)
+{
+    static const struct reduce *const records[][DT_COUNT] = {
+        [REDUCE_SUM] = { TYPES_NUMBER(RECORD, sum) },
+        [REDUCE_MEAN] = { TYPES_NUMBER(RECORD, mean) },
+        [REDUCE_SQRT_N] = { TYPES_FLOAT(RECORD, sqrt_n) },
+        [REDUCE_PROD] = { TYPES_NUMBER(RECORD, prod) },
+        [REDUCE_MAX] = { TYPES_REAL(RECORD, max) },
+        [REDUCE_MIN] = { TYPES_REAL(RECORD, min) },
+    };
+
+    return records[op][dt];
+}
 
 /* ---- EuclideanNorm: the square root of the sum of squares ---- */
 
