@@ -9,6 +9,7 @@
  * bytes and gets them; the next one is made when the last byte is there.
  *
  *   bench_transport [-r repetitions] [-t seconds a cell] [-s spin us, -1 off]
+ *                   [-p latency|rate|size|mixed|parked|conns]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,6 +41,7 @@
 static int reps = 7;
 static double cell_s = 0.25;
 static struct loop_opts loop_opts;
+static const char *part; /* NULL: all */
 
 static uint8_t *payload_new(void)
 {
@@ -485,6 +487,16 @@ static void bench_size(size_t n)
     fflush(stdout);
 }
 
+static void bench_sizes(void)
+{
+    static const size_t sizes[] = { 4 << 10, 64 << 10, 256 << 10, 1 << 20,
+                                    4 << 20, 16 << 20, 64 << 20,  256 << 20 };
+
+    printf("GB/s, one call at a time, placed; median [min..max] of %d\n", reps);
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        bench_size(sizes[i]);
+}
+
 static long rss_kb(pid_t pid)
 {
     char path[64];
@@ -536,17 +548,59 @@ static void post_sem(void *arg)
     sem_post(arg);
 }
 
+#define CONNS 200
+
+/* Connections that have made a call, and then do nothing. */
+static void bench_conns(struct loop_group *group, const char *target,
+                        pid_t server)
+{
+    struct chain small = { .path = "/bench.Service/Status", .record = true };
+    struct rpc_channel *all[CONNS], *mine = channel;
+    long there = rss_kb(server);
+    struct rate r;
+    sem_t over;
+
+    sem_init(&over, 0, 0);
+    for (int i = 0; i < CONNS; i++) {
+        struct chain once = { .path = small.path, .over = &over };
+
+        channel = all[i] = rpc_channel_new(group, target, NULL);
+        chain_call(&once);
+        sem_wait(&over);
+    }
+    channel = mine;
+    r = chains_run(&small, 1);
+    printf("%d connections\n", CONNS);
+    printf("  memory a connection, server  %9.3f KB\n",
+           (double)(rss_kb(server) - there) / CONNS);
+    printf("  small call meanwhile, p50    %9.3f us, p99 %.3f us\n",
+           percentile_us(r.calls, 0.5), percentile_us(r.calls, 0.99));
+    for (int i = 0; i < CONNS; i++) {
+        rpc_channel_close(all[i], post_sem, &over);
+        sem_wait(&over);
+        rpc_channel_unref(all[i]);
+    }
+    sem_destroy(&over);
+}
+
+static bool wanted(const char *name)
+{
+    return !part || !strcmp(part, name);
+}
+
 static void parse(int argc, char **argv)
 {
     int opt;
 
-    while ((opt = getopt(argc, argv, "r:t:s:")) != -1) {
+    while ((opt = getopt(argc, argv, "r:t:s:p:")) != -1) {
         if (opt == 'r')
             reps = MAX(1, MIN(atoi(optarg), REPS_MAX));
         else if (opt == 't')
             cell_s = atof(optarg);
         else if (opt == 's')
             loop_opts.spin_us_max = atoi(optarg);
+        else if (opt == 'p')
+            part = optarg;
         else
             exit(2);
     }
@@ -554,8 +608,6 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = { 4 << 10, 64 << 10, 256 << 10, 1 << 20,
-                                    4 << 20, 16 << 20, 64 << 20,  256 << 20 };
     struct loop_group *group;
     pid_t rpc_pid, raw_pid;
     uint16_t rpc_port, raw_port;
@@ -574,13 +626,18 @@ int main(int argc, char **argv)
     channel = rpc_channel_new(group, target, NULL);
     rpc_run(1 << 20);
 
-    bench_latency();
-    bench_rate();
-    printf("GB/s, one call at a time, placed; median [min..max] of %d\n", reps);
-    for (size_t i = 0; i < COUNT(sizes); i++)
-        bench_size(sizes[i]);
-    bench_mixed();
-    bench_parked(rpc_pid);
+    if (wanted("latency"))
+        bench_latency();
+    if (wanted("rate"))
+        bench_rate();
+    if (wanted("size"))
+        bench_sizes();
+    if (wanted("mixed"))
+        bench_mixed();
+    if (wanted("parked"))
+        bench_parked(rpc_pid);
+    if (wanted("conns"))
+        bench_conns(group, target, rpc_pid);
 
     sem_init(&over, 0, 0);
     rpc_channel_close(channel, post_sem, &over);

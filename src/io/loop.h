@@ -11,8 +11,8 @@
  * been coming in quick succession and the machine has an idle core; see
  * io/spin.h. A process that nobody calls burns nothing.
  *
- * Threads: loop_post() and loop_inside() from any thread; everything else on
- * the loop's own thread only. Tasks, timers, hooks and watchers lie inside of
+ * Threads: loop_post(), loop_inside() and loop_watch_add() from any thread;
+ * everything else on the loop's own thread only. Tasks, timers, hooks and watchers lie inside of
  * the objects that use them: the loop only links them and allocates nothing.
  */
 #ifndef IO_LOOP_H
@@ -81,8 +81,9 @@ void loop_timer_set(struct loop *loop, struct loop_timer *timer,
                     uint64_t when_ns);
 void loop_timer_del(struct loop *loop, struct loop_timer *timer);
 
-/* Edge-triggered if `events` has EPOLLET. After loop_watch_del() `ready` is
- * not called any more, also not for events of the turn under way. */
+/* Adding is for any thread. Edge-triggered if `events` has EPOLLET. After
+ * loop_watch_del() `ready` is not called any more, also not for events of the
+ * turn under way. */
 enum mst_code loop_watch_add(struct loop *loop, struct loop_watch *watch,
                              uint32_t events, struct status *st) MUST_USE;
 void loop_watch_del(struct loop *loop, struct loop_watch *watch);
