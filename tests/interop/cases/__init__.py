@@ -46,7 +46,7 @@ class Case:
         self.op = op
         self.label = label
         self.build = build
-        self.tol = tol          # relative; None: by the type
+        self.tol = tol          # relative; None: by the type; {type: tol}
         self.fails = fails      # an error is expected; it must be the same
         self.runs = runs        # steps to compare one after the other
         self.compare = compare  # "values" or "shapes"

@@ -154,8 +154,8 @@ def difference(got, want, tol):
         name = want.dtype.name
         if name == "bfloat16":
             got, want = got.astype(np.float32), want.astype(np.float32)
-        if tol is None:
-            tol = TOLERANCE[name]
+        if not isinstance(tol, float):
+            tol = {**TOLERANCE, **(tol or {})}[name]
         with np.errstate(all="ignore"):
             finite = np.abs(want[np.isfinite(want)])
             slack = tol * (0.1 * finite.max() if finite.size else 0)
