@@ -121,7 +121,9 @@ enum { no_choice };
 
 #define APPLY_ROW(op, s, T, A, DT, LD, ST) { DT, op##_##s },
 /* Half and bfloat16 have no loops of their own: apply_run() feeds the one for
- * float with pieces that it widens and narrows again. */
+ * float with pieces that it widens and narrows again. So results are rounded
+ * once. TensorFlow rounds after each operation and is off by many of the last
+ * digits where a formula subtracts; ours are not meant to agree with that. */
 #define APPLY_KERNELS(op, OP, TYPES)                                           \
     TYPES(OP)                                                                  \
     static const struct op_kernel op##_kernels[] = {                           \

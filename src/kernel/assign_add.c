@@ -156,7 +156,7 @@ static enum mst_code count_check(struct op_ctx *c, const struct variable *v)
     return MST_OK;
 }
 
-static void put_int(struct tensor *t, int64_t value)
+RACY static void put_int(struct tensor *t, int64_t value)
 {
     if (t->dtype == DT_INT32)
         *TENSOR_DATA(t, int32_t) = (int32_t)value;
