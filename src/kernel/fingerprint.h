@@ -1,0 +1,14 @@
+/*
+ * Hashes of strings that TensorFlow promises not to change, because models
+ * are trained with the buckets they give: FarmHash's Fingerprint64, and
+ * SipHash-2-4 with a key.
+ */
+#ifndef KERNEL_FINGERPRINT_H
+#define KERNEL_FINGERPRINT_H
+
+#include "base/base.h"
+
+uint64_t fingerprint64(const void *data, size_t len);
+uint64_t siphash(const uint64_t key[2], const void *data, size_t len);
+
+#endif
