@@ -256,6 +256,28 @@ static void test_inbox_inflates(void **state)
     check_inflate(INFLATE_DEFLATE, 15, 5000);
 }
 
+/* The first, the second, the third buffer cannot be had. */
+static void test_inbox_says_that_there_is_no_memory(void **state)
+{
+    static const size_t limits[] = { 1 << 10, 2 << 20, 12 << 20 };
+    size_t total = (size_t)20 << 20, live, idle;
+    uint8_t *f = framed(NULL, total, 0);
+
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct status st = STATUS_INIT;
+
+        buffer_trim(0);
+        buffer_usage(&live, &idle);
+        buffer_limit(live + limits[i]);
+        assert_int_equal(outcome(f, INBOX_PREFIX + total, MAX_LEN, 0, &st),
+                         MST_RESOURCE_EXHAUSTED);
+        assert_string_equal(st.msg,
+                            "no memory for a message of 20971520 bytes");
+    }
+    buffer_limit(0);
+    mem_free(f);
+}
+
 static bool place_outside(void *arg, const uint8_t *head, size_t have,
                           size_t total, struct rpc_place *ret)
 {
@@ -285,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_inbox_collects_large_messages_as_they_come),
         cmocka_unit_test(test_inbox_wants_exactly_one_message),
         cmocka_unit_test(test_inbox_inflates),
+        cmocka_unit_test(test_inbox_says_that_there_is_no_memory),
         cmocka_unit_test(test_inbox_refuses_a_place_outside),
     };
 

@@ -490,7 +490,27 @@ static void test_request_over_the_limit_is_refused(void **state)
     tcall_clear(&t);
 }
 
-/* Waits until the channel has noticed that its connection takes no more. */
+static void test_request_without_memory_is_refused(void **state)
+{
+    struct tcall t = { .path = "/test.Service/Echo" };
+    struct buffer *b = buffer_new((size_t)20 << 20);
+    struct rpc_msg msg;
+    size_t live, idle;
+
+    fill(b);
+    rpc_msg_init(&msg);
+    rpc_msg_ref(&msg, b->data, b->size, b);
+    buffer_usage(&live, &idle);
+    buffer_limit(live + (4 << 20));
+    tcall_start_msg(channel, &t, &msg);
+    assert_int_equal(tcall_wait(&t), MST_RESOURCE_EXHAUSTED);
+    buffer_limit(0);
+    tcall_clear(&t);
+    buffer_unref(b);
+    assert_int_equal(tcall_simple(channel, "/test.Service/Echo", "x", 1), 0);
+    assert_int_equal(atomic_load(&channel->conns_total), 1);
+}
+
 static void test_drain_lets_calls_finish(void **state)
 {
     struct tcall parked = { .path = "/test.Service/Park" };
@@ -665,6 +685,7 @@ int main(void)
         CASE(test_failure_carries_message_and_details),
         CASE(test_unknown_method_is_unimplemented),
         CASE(test_request_over_the_limit_is_refused),
+        CASE(test_request_without_memory_is_refused),
         CASE(test_drain_lets_calls_finish),
         CASE(test_drain_ends_with_its_grace),
         CASE(test_lost_client_cancels_its_calls),
