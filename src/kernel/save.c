@@ -7,8 +7,8 @@
  * other steps may be updating the variables that they are: as in TensorFlow it
  * gets each value as it is at some moment.
  *
- * Left out: Save, SaveSlices, Restore, RestoreSlice and the V1 format that they
- * write. No Saver of TensorFlow 1.x or 2.x uses it unless it is told to.
+ * The ops of the older format (Save, Restore …) are in kernel/save_v1.c; as in
+ * TensorFlow, RestoreV2 reads files of that format too.
  */
 #include <stdio.h>
 
@@ -17,6 +17,7 @@
 #include "store/bundle_load.h"
 #include "store/bundle_merge.h"
 #include "store/bundle_writer.h"
+#include "store/v1_reader.h"
 
 enum { PREFIX, NAMES, SPECS, TENSORS };
 
@@ -127,27 +128,6 @@ const struct op_def def_save_v2 = {
 
 /* ---- RestoreV2 ---- */
 
-static enum mst_code open_checkpoint(struct op_ctx *c, struct bundle_reader *r,
-                                     const char *prefix)
-{
-    char *path = bundle_index_name(prefix);
-    enum mst_code rc;
-
-    if (file_exists(path))
-        rc = bundle_reader_open(r, prefix, c->st);
-    else if (file_exists(prefix)) /* there TensorFlow tries the V1 format */
-        rc = op_fail(c, MST_UNIMPLEMENTED,
-                     "%s is not a V2 checkpoint, and others are not supported",
-                     prefix);
-    else
-        rc = op_fail(c, MST_NOT_FOUND,
-                     "Unsuccessful TensorSliceReader constructor: Failed to "
-                     "find any matching files for %s",
-                     prefix);
-    mem_free(path);
-    return rc;
-}
-
 static enum mst_code restore(struct op_ctx *c, struct bundle_reader *r)
 {
     int count = c->node->out_count;
@@ -172,11 +152,32 @@ static enum mst_code restore(struct op_ctx *c, struct bundle_reader *r)
     return rc;
 }
 
+/* What is no V2 checkpoint is taken for one of the older format. */
+static enum mst_code restore_v1(struct op_ctx *c, const char *pattern)
+{
+    struct v1_reader r;
+    enum mst_code rc;
+
+    rc = v1_reader_open(&r, pattern, c->st);
+    if (rc)
+        return rc;
+    for (int i = 0; i < c->node->out_count && !rc; i++) {
+        const struct str *name = tensor_str(op_in(c, NAMES), i);
+        const struct str *spec = tensor_str(op_in(c, SPECS), i);
+
+        rc = v1_reader_read(&r, name->data, name->len, spec->data, spec->len,
+                            dtype_base(c->node->out_types[i]), op_out(c, i),
+                            c->st);
+    }
+    v1_reader_close(&r);
+    return rc;
+}
+
 static enum mst_code restore_v2(struct op_ctx *c)
 {
     struct bundle_reader r;
+    char *prefix, *index;
     enum mst_code rc;
-    char *prefix;
 
     if (op_in(c, NAMES)->count != c->node->out_count)
         return op_fail(c, MST_INVALID_ARGUMENT,
@@ -187,11 +188,17 @@ static enum mst_code restore_v2(struct op_ctx *c)
         rc = path_of(c, tensor_str(op_in(c, PREFIX), 0), &prefix);
     if (rc)
         return rc;
-    rc = open_checkpoint(c, &r, prefix);
-    if (!rc) {
-        rc = restore(c, &r);
-        bundle_reader_close(&r);
+    index = bundle_index_name(prefix);
+    if (!file_exists(index)) {
+        rc = restore_v1(c, prefix);
+    } else {
+        rc = bundle_reader_open(&r, prefix, c->st);
+        if (!rc) {
+            rc = restore(c, &r);
+            bundle_reader_close(&r);
+        }
     }
+    mem_free(index);
     mem_free(prefix);
     return rc;
 }

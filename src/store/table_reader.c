@@ -4,9 +4,9 @@
 #include "store/snappy.h"
 #include "store/table_writer.h"
 
-/* No writer makes blocks near this size: a block holds whole entries, and one
- * entry is a tensor's description. */
-#define BLOCK_MAX (1u << 30)
+/* No writer makes larger blocks: a block ends with the entry that fills it, and
+ * an entry is one message. */
+#define BLOCK_MAX (((uint64_t)1 << 31) + (1u << 20))
 
 static enum mst_code damaged(const struct table_reader *t, const char *what,
                              struct status *st)

@@ -153,6 +153,13 @@ enum mst_code table_writer_add(struct table_writer *w, const void *key,
 {
     CHECK(!w->any ||
           table_compare(w->last_key.data, w->last_key.len, key, key_len) < 0);
+    /* An entry of twice a block's size gets a block of its own. */
+    if (w->any && key_len + value_len >= 2 * w->block_size) {
+        enum mst_code rc = flush_data(w, st);
+
+        if (rc)
+            return rc;
+    }
     if (w->pending)
         add_index(w, key, key_len);
     block_add(&w->data, key, key_len, value, value_len);

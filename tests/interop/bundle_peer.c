@@ -6,6 +6,8 @@
  *   bundle_peer slice PREFIX NAME SPEC one slice of one
  *   bundle_peer copy PREFIX NEW        loads all, writes all, slices as slices
  *   bundle_peer merge NEW PREFIX...
+ *   bundle_peer v1slice FILE NAME SPEC the same of a checkpoint of the first
+ *   bundle_peer v1copy FILE NEW        format
  *   bundle_peer records FILE NEW       copies a TFRecord file
  *   bundle_peer events DIR             writes scalars, a session's start
  */
@@ -16,6 +18,8 @@
 #include "store/bundle_merge.h"
 #include "store/bundle_writer.h"
 #include "store/event.h"
+#include "store/v1_reader.h"
+#include "store/v1_writer.h"
 
 static struct status st;
 static struct pool *pool;
@@ -156,6 +160,74 @@ static void slice(const char *prefix, const char *name, const char *spec)
     bundle_reader_close(&r);
 }
 
+static const struct v1_tensor *v1_find(struct v1_reader *r, const char *name)
+{
+    const struct v1_tensor *t = map_get_str(&r->tensors, name);
+
+    if (!t)
+        must(status_set(&st, MST_NOT_FOUND, "no tensor %s", name));
+    return t;
+}
+
+static void v1_slice(const char *pattern, const char *name, const char *spec)
+{
+    struct v1_reader r;
+    struct tensor t;
+
+    must(v1_reader_open(&r, pattern, &st));
+    must(v1_reader_read(&r, name, strlen(name), spec, strlen(spec),
+                        (enum dtype)v1_find(&r, name)->dtype, &t, &st));
+    print_tensor(name, strlen(name), &t);
+    tensor_unref(&t);
+    v1_reader_close(&r);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+#define V1_SLICES_MAX 1000
+
+static void v1_copy(const char *path, const char *new_path)
+{
+    static struct tensor parts[V1_SLICES_MAX];
+    static char *names[V1_SLICES_MAX];
+    char spec[SLICE_TEXT_MAX + SHAPE_TEXT_MAX];
+    size_t at = 0, count = 0, part = 0;
+    struct map_slot *slot;
+    struct v1_reader r;
+    struct v1_writer w;
+
+    must(v1_reader_open(&r, path, &st));
+    while ((slot = map_next(&r.tensors, &at)) && count < V1_SLICES_MAX)
+        names[count++] = slot->key;
+    qsort(names, count, sizeof(*names), by_name);
+    v1_writer_init(&w);
+    for (size_t i = 0; i < count; i++) {
+        const struct v1_tensor *t = v1_find(&r, names[i]);
+        struct bundle_entry e = { .ndim = t->shape.ndim };
+
+        memcpy(e.dims, t->shape.dims, sizeof(e.dims));
+        for (int k = 0; k < t->count && part < V1_SLICES_MAX; k++, part++) {
+            if (e.ndim)
+                spec_of(&e, &t->parts[k].slice, spec);
+            else
+                spec[0] = '\0';
+            must(v1_reader_read(&r, names[i], strlen(names[i]), spec,
+                                strlen(spec), (enum dtype)t->dtype,
+                                &parts[part], &st));
+            must(v1_writer_add(&w, names[i], strlen(names[i]), &t->shape,
+                               &t->parts[k].slice, &parts[part], &st));
+        }
+    }
+    must(v1_writer_write(&w, new_path, &st));
+    v1_writer_done(&w);
+    v1_reader_close(&r);
+    while (part)
+        tensor_unref(&parts[--part]);
+}
+
 static void records(const char *path, const char *new_path)
 {
     struct record_reader r;
@@ -204,13 +276,19 @@ int main(int argc, char **argv)
         must(bundle_merge(argv + 3, argc - 3, argv[2],
                           (struct bundle_merge_options){ .delete_dirs = true },
                           &st));
+    else if (!strcmp(what, "v1slice") && argc == 5)
+        v1_slice(argv[2], argv[3], argv[4]);
+    else if (!strcmp(what, "v1copy") && argc == 4)
+        v1_copy(argv[2], argv[3]);
     else if (!strcmp(what, "records") && argc == 4)
         records(argv[2], argv[3]);
     else if (!strcmp(what, "events") && argc == 3)
         events(argv[2]);
     else
-        fprintf(stderr, "usage: bundle_peer dump|slice|copy|merge|records|"
-                        "events ...\n"),
+        fprintf(
+            stderr,
+            "usage: bundle_peer dump|slice|copy|merge|v1slice|v1copy|records|"
+            "events ...\n"),
             exit(2);
     pool_free(pool);
     return 0;

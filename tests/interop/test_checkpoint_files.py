@@ -273,6 +273,43 @@ def test_a_saver_of_tensorflow_reads_ours(tmp_path):
                 np.testing.assert_array_equal(a, b)
 
 
+V1_TYPES = [t for t in TYPES if t not in ("bfloat16", "uint32", "uint64",
+                                          "qint16", "quint16")]
+
+
+def test_the_first_format_both_ways(tmp_path):
+    """Save, SaveSlices: all types that it has, negative numbers, slices."""
+    found = [f for f in everything()
+             if f[0].split("/")[1] in V1_TYPES + ["matrix", "scalar", "none"]]
+    tensor, parts = partitioned((10, 7), (4, 3, 3))
+    found += [("w", spec, part) for spec, part in parts]
+    tf.raw_ops.SaveSlices(filename=str(tmp_path / "tf"),
+                          tensor_names=[f[0] for f in found],
+                          shapes_and_slices=[f[1] for f in found],
+                          data=[f[2] for f in found])
+    peer("v1copy", tmp_path / "tf", tmp_path / "ours")
+    assert filecmp.cmp(tmp_path / "tf", tmp_path / "ours", shallow=False)
+    for name, spec, part in found:
+        if not spec:
+            assert peer("v1slice", tmp_path / "tf", name, "").rstrip(
+                "\n") == describe(name, part)
+    for spec in slice_specs((10, 7)):
+        theirs = tf.raw_ops.RestoreSlice(
+            file_pattern=str(tmp_path / "ours"), tensor_name="w",
+            shape_and_slice=spec, dt=tf.float32)
+        ours = peer("v1slice", tmp_path / "tf", "w", spec).rstrip("\n")
+        assert ours == describe("w", theirs), spec
+
+
+def test_a_large_tensor_in_the_first_format(tmp_path):
+    """An entry that is much larger than a block, compressed or not."""
+    tensor = tf.random.stateless_uniform([200000], [1, 2], -9, 9, tf.int32)
+    tf.raw_ops.Save(filename=str(tmp_path / "tf"), tensor_names=["a", "b", "c"],
+                    data=[tf.constant(1.5), tensor, tf.constant(b"x")])
+    peer("v1copy", tmp_path / "tf", tmp_path / "ours")
+    assert filecmp.cmp(tmp_path / "tf", tmp_path / "ours", shallow=False)
+
+
 def masked_crc(data):
     crc = 0xffffffff
     for byte in data:
