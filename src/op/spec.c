@@ -259,9 +259,10 @@ static void parse_value(struct text *p, const struct spec_attr *a,
 
     switch (a->kind) {
     case ATTR_STRING:
-        if (!take(p, "'"))
+        space(p);
+        if (*p->at != '\'')
             bad(p, "a quote is missing");
-        name = p->at;
+        name = ++p->at; /* what follows may be a space */
         while (*p->at && *p->at != '\'')
             p->at++;
         v->s.len = (size_t)(p->at - name);
