@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "kernel/element.h"
 #include "kernel/queue.h"
+#include "kernel/signature.h"
 #include "kernel/types.h"
 
 struct barrier {
@@ -153,9 +154,9 @@ static enum mst_code matches(struct op_ctx *c, const struct barrier *b,
         memcmp(have->types, g->types, (size_t)g->columns * sizeof(*g->types))) {
         status_set(c->st, MST_INVALID_ARGUMENT,
                    "Shared barrier '%s' has component types ", b->name);
-        queue_append_types(c->st, have->types + 2, have->columns - 2);
+        signature_append(c->st, have->types + 2, have->columns - 2);
         status_append(c->st, " but requested component types were ");
-        queue_append_types(c->st, g->types + 2, g->columns - 2);
+        signature_append(c->st, g->types + 2, g->columns - 2);
         return MST_INVALID_ARGUMENT;
     }
     for (int i = 0; i < g->columns && same; i++)

@@ -101,8 +101,7 @@ enum mst_code queue_check_signature(struct op_ctx *c, const struct queue *q,
 /* The outputs get a batch of no rows. */
 enum mst_code queue_take_nothing(struct op_ctx *c,
                                  const struct queue *q) MUST_USE;
-/* "int32, float" and "[[], [2,3]]", to the end of a message. */
-void queue_append_types(struct status *st, const int *types, int count);
+/* "[[], [2,3]]", to the end of a message. */
 void queue_append_shapes(struct status *st, const struct shape *shapes,
                          int count);
 

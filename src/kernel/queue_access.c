@@ -5,6 +5,7 @@
  * taken: the types of the edges against the queue's, the shapes of the rows.
  */
 #include "kernel/queue.h"
+#include "kernel/signature.h"
 #include "kernel/types.h"
 
 static enum mst_code timeout_init(struct op_node *n, struct status *st)
@@ -25,31 +26,13 @@ static enum mst_code get_queue(struct op_ctx *c, struct queue **ret)
     return rc;
 }
 
-/* ---- signatures ---- */
-
 enum mst_code queue_check_signature(struct op_ctx *c, const struct queue *q,
                                     int fixed, bool out)
 {
-    const struct op_node *n = c->node;
-    const int *types = out ? n->out_types : n->in_types + fixed;
-    int count = out ? n->out_count : n->in_count - fixed;
-    const struct queue_config *g = &q->config;
-    bool same = count == g->columns;
+    struct signature rows = { q->config.types, q->config.columns },
+                     none = { 0 };
 
-    for (int i = 0; i < count && same; i++)
-        same = types[i] == g->types[i];
-    if (same)
-        return MST_OK;
-    status_set(c->st, MST_INVALID_ARGUMENT, "Signature mismatch, have: ");
-    queue_append_types(c->st, n->in_types, n->in_count);
-    status_append(c->st, "->");
-    queue_append_types(c->st, n->out_types, n->out_count);
-    status_append(c->st, " expected: ");
-    queue_append_types(c->st, n->in_types, fixed);
-    status_append(c->st, out ? "->" : ", ");
-    queue_append_types(c->st, g->types, g->columns);
-    status_append(c->st, out ? "" : "->");
-    return MST_INVALID_ARGUMENT;
+    return signature_check(c, fixed, out ? none : rows, out ? rows : none);
 }
 
 /* ---- putting ---- */

@@ -11,6 +11,7 @@
 
 #include "kernel/element.h"
 #include "kernel/queue.h"
+#include "kernel/signature.h"
 #include "kernel/types.h"
 
 /* More components than this no queue has; a peer may still ask for them. */
@@ -53,12 +54,6 @@ static enum mst_code read_config(struct op_node *n, struct queue_config *g,
     return MST_OK;
 }
 
-void queue_append_types(struct status *st, const int *types, int count)
-{
-    for (int i = 0; i < count; i++)
-        status_append(st, "%s%s", i ? ", " : "", dtype_name(types[i]));
-}
-
 void queue_append_shapes(struct status *st, const struct shape *shapes,
                          int count)
 {
@@ -84,7 +79,7 @@ static enum mst_code check_shapes(const struct queue_config *g,
     if (g->shape_count && g->shape_count != g->columns) {
         status_set(st, MST_INVALID_ARGUMENT,
                    "Different number of component types.  Types: ");
-        queue_append_types(st, g->types, g->columns);
+        signature_append(st, g->types, g->columns);
         status_append(st, ", Shapes: ");
         queue_append_shapes(st, g->shapes, g->shape_count);
         return MST_INVALID_ARGUMENT;
@@ -92,7 +87,8 @@ static enum mst_code check_shapes(const struct queue_config *g,
     for (int i = 0; i < g->shape_count; i++) {
         const struct shape *s = &g->shapes[i];
 
-        if (s->ndim < 0 || (!g->order->partial_shapes && !element_shape_known(s)))
+        if (s->ndim < 0 ||
+            (!g->order->partial_shapes && !element_shape_known(s)))
             return status_set(st, MST_INVALID_ARGUMENT,
                               "Shape %s is not fully defined",
                               shape_text(s->ndim, s->dims, text));
@@ -158,9 +154,9 @@ static enum mst_code other_types(const struct queue *q,
                "Shared queue '%s' has component "
                "types ",
                q->name);
-    queue_append_types(st, have->types, have->columns);
+    signature_append(st, have->types, have->columns);
     status_append(st, " but requested component types were ");
-    queue_append_types(st, g->types, g->columns);
+    signature_append(st, g->types, g->columns);
     return MST_INVALID_ARGUMENT;
 }
 
