@@ -16,15 +16,16 @@
 #endif
 
 /*
- * Small buffers: header and data in one piece of a power of two, four classes
- * from 256 bytes on being enough to keep the waste low where it adds up. Each
- * thread keeps up to KEEP of a class; what is beyond goes to malloc.
+ * Small buffers: header and data in one piece, the data's room a power of two
+ * from 256 bytes on. Each thread keeps some of each class for itself, up to
+ * KEEP of them or KEEP_BYTES; what is beyond goes to malloc.
  */
 #define HEAD                                                                   \
     ((sizeof(struct buffer) + BUFFER_ALIGN - 1) & ~(size_t)(BUFFER_ALIGN - 1))
 #define CLASS_MIN   8
 #define CLASS_COUNT 10
 #define KEEP        64
+#define KEEP_BYTES  ((size_t)512 << 10)
 #define HUGE_PAGE   ((size_t)2 << 20)
 
 struct cache {
@@ -92,7 +93,7 @@ static void small_release(struct buffer *b)
         return;
     }
     own = cache_get();
-    if (own->count[c] == KEEP) {
+    if (own->count[c] >= MIN(KEEP, KEEP_BYTES / b->room)) {
         free(b);
         return;
     }
