@@ -126,6 +126,8 @@ static enum mst_code check_edges(struct plan *p, const struct graph *g,
 
             if (rc)
                 return rc;
+            if (k == 0)
+                n->op.in_name = p->nodes[g->nodes[i].inputs[0].node].op.name;
             n->in_plain = n->in_plain && how[k] == IN_VALUE;
         }
         n->in_how = how;

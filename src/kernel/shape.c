@@ -94,8 +94,9 @@ static enum mst_code ensure_shape(struct op_ctx *c)
 
     if (!shape_compatible(s, op_in(c, 0)))
         return op_fail(c, MST_INVALID_ARGUMENT,
-                       "Shape of tensor input %s is not compatible with "
-                       "expected shape %s.",
+                       "Shape of tensor %s %s is not compatible with expected "
+                       "shape %s.",
+                       c->node->in_name ? c->node->in_name : "input",
                        tensor_shape_text(op_in(c, 0), have),
                        shape_text(s->ndim, s->dims, want));
     op_out_same(c, 0, 0);

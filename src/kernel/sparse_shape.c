@@ -64,15 +64,16 @@ static enum mst_code target_fit(struct op_ctx *c, int64_t have,
                            "reshape cannot infer the missing input size for an "
                            "empty tensor unless all specified input sizes are "
                            "non-zero");
-        t->dims[t->open] = have / known;
-        t->count *= t->dims[t->open];
-        if (t->count != have)
+        t->dims[t->open] = 1; /* what the text has for it */
+        if (have % known)
             return op_fail(c, MST_INVALID_ARGUMENT,
                            "Input to reshape is a SparseTensor with %lld dense "
                            "values, but the requested shape requires a "
                            "multiple of %lld. input_shape=%s output_shape=%s",
                            (long long)have, (long long)known, ta,
                            shape_text(t->ndim, t->dims, tb));
+        t->dims[t->open] = have / known;
+        t->count *= t->dims[t->open];
     }
     if (t->count != have)
         return op_fail(c, MST_INVALID_ARGUMENT,

@@ -104,6 +104,7 @@ struct op_node {
     const struct attr *attrs;
     int attr_count;
     int in_count, out_count;
+    const char *in_name; /* of the node that input 0 comes from, or NULL */
     const int *in_types, *out_types; /* enum dtype, + DT_REF for references */
     enum mst_code (*run)(struct op_ctx *c);
     int key_type; /* what picked the kernel, or DT_ANY */

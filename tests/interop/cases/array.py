@@ -344,3 +344,60 @@ def fails(k):
 
 
 assert s
+
+# --- Space, batch and depth -------------------------------------------------
+
+
+
+def block_op(op, label, shape, block, margin, **kw):
+    """Graphs of these two are built with the number of blocks known."""
+    @graph(op, label, **kw)
+    def _(k, dtype):
+        block_shape, name = k.x(block), "paddings" if op[0] == "S" else "crops"
+        block_shape.set_shape([len(block)])
+        return getattr(k.raw, op)(input=k.feed(X(*shape), dtype),
+                                  block_shape=block_shape,
+                                  **{name: k.x(margin)})
+
+
+NONE = [[0, 0], [0, 0]]
+block_op("SpaceToBatchND", "2 x 3", (2, 4, 6, 3), i32([2, 3]), i32(NONE),
+         types="kernel")
+block_op("SpaceToBatchND", "padded", (1, 3, 4), i64([2, 3]),
+         i64([[0, 1], [1, 1]]), types=["float32", "uint8"])
+block_op("SpaceToBatchND", "does not divide", (1, 3, 4), i32([2, 2]),
+         i32(NONE), types=["float32"], fails=True)
+block_op("BatchToSpaceND", "2 x 3", (12, 2, 2, 3), i32([2, 3]), i32(NONE),
+         types="kernel")
+block_op("BatchToSpaceND", "cropped", (12, 2, 2), i64([2, 3]),
+         i64([[1, 0], [2, 1]]), types=["float32", "uint8"])
+block_op("BatchToSpaceND", "does not divide", (5, 2, 2), i32([2, 1]),
+         i32(NONE), types=["float32"], fails=True)
+each("SpaceToDepth", input=X(2, 4, 6, 3), block_size=2)
+each("SpaceToDepth", "does not divide", input=X(1, 3, 4, 1), block_size=2,
+     types=["float32"], fails=True)
+each("DepthToSpace", input=X(2, 2, 3, 8), block_size=2)
+each("DepthToSpace", "does not divide", input=X(1, 3, 4, 3), block_size=2,
+     types=["float32"], fails=True)
+
+# --- Rows in place, sorted rows ---------------------------------------------
+
+
+@graph("InplaceUpdate InplaceAdd InplaceSub", types=FLOATS + ["int32"])
+def in_place(k, dtype):
+    rows = k.x(i32([0, 2]))
+    v = k.feed(X(2, 3), dtype, 1)
+    # TensorFlow's write to their input: each has one of its own.
+    return [op(x=k.feed(X(4, 3), dtype, 0) + v[0], i=rows, v=v)
+            for op in (k.raw.InplaceUpdate, k.raw.InplaceAdd,
+                       k.raw.InplaceSub)]
+
+
+for op in ("LowerBound", "UpperBound"):
+    each(op, sorted_inputs=V([[0, 1, 1, 3], [2, 2, 2, 2]]),
+         values=V([[0, 1, 2], [1, 2, 3]]),
+         types=["float32", "float64", "int32", "int64", "uint8"])
+    each(op, "of nothing", sorted_inputs=X(2, 0), values=X(2, 3),
+         out_type="int64", types=["float32"])
+    each(op, "rows do not match", sorted_inputs=X(3, 1), values=X(2, 3),
+         types=["float32"], fails=True)

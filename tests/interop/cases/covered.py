@@ -3,4 +3,5 @@ from cases import covered
 
 covered("_Send _Recv _HostSend _HostRecv", "every test")
 covered("_Arg _Retval _ArrayToList _ListToArray", "PartitionedCall")
+covered("PlaceholderV2", "Placeholder")
 covered("_FusedMatMul", "test_trainer")

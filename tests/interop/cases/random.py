@@ -60,3 +60,19 @@ each("StatelessRandomGetAlg", compare="shapes")
 def two(k):
     return [k.raw.RandomUniform(shape=k.x(i32([5])), dtype="float32",
                                 seed=1, seed2=2) for _ in range(2)]
+
+
+for dtype in FLOATS:
+    each("StatelessMultinomial", dtype, logits=X(2, 5, dtype=dtype),
+         num_samples=n0(20, "int32"), seed=i64([1, 2]))
+each("StatelessRandomGetKeyCounterAlg", seed=i32([1, -2]))
+for dtype in ("int32", "int64", "uint32", "uint64"):
+    each("StatelessRandomUniformFullInt", dtype, shape=i32([33]),
+         seed=i64([1, 2]), dtype=dtype)
+    each("StatelessRandomUniformFullIntV2", dtype, shape=i32([33]),
+         key=V([5], dtype="uint64"), counter=V([1, 2], dtype="uint64"),
+         alg=n0(1, "int32"), dtype=dtype)
+for dtype in ("int32", "int64"):
+    each("StatelessRandomUniformIntV2", dtype, shape=i64([33]),
+         key=V([5], dtype="uint64"), counter=V([1, 2], dtype="uint64"),
+         alg=n0(3, "int32"), minval=n0(-3, dtype), maxval=n0(90, dtype))

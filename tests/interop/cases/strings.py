@@ -1,4 +1,6 @@
 """Strings."""
+import numpy as np
+
 from cases import X, each, f32, i32, i64, n0, s, s0
 
 each("StringJoin", inputs=[s("a", "b"), s("c", "d")], separator="-")
@@ -37,5 +39,35 @@ each("DecodeBase64", input=s("aGVsbG8"))
 each("StringFormat", inputs=[f32(1, 2)], template="x %s y")
 each("DecodeRaw", bytes=s("abcdefgh"), out_type="int32")
 each("StringSplit", input=s("a b", "c"), delimiter=s0(" "))
-
-assert i64
+for sep in (" ", "", ", ", "bc"):
+    for most in (-1, 1):
+        each("StringSplitV2", "at '%s' most %d" % (sep, most),
+             input=s("a b  c", "", " x ", "a, b, c", "abcbc"), sep=s0(sep),
+             maxsplit=most)
+    each("StringSplit", "at any of '%s'" % sep,
+         input=s("a b  c", "", " x ", "a, b, c", "abcbc"), delimiter=s0(sep))
+    each("StringSplit", "empty ones too, at any of '%s'" % sep,
+         input=s("a b  c", "", " x ", "a, b, c"), delimiter=s0(sep),
+         skip_empty=False)
+each("StringSplitV2", "a matrix", input=np.array([[b"a b"]], object),
+     sep=s0(" "), fails=True)
+for n, ids in ((2, [0, 1, 0]), (4, [3, 0, 3])):
+    each("UnsortedSegmentJoin", inputs=s("a", "b", "c"),
+         segment_ids=i32(ids), num_segments=n0(n, "int32"), separator="-")
+each("UnsortedSegmentJoin", "outside", inputs=s("a", "b"),
+     segment_ids=i64([0, 2]), num_segments=n0(2, "int64"), fails=True)
+for axes in ([0, 1], [1, 0], [1], [-2]):
+    each("ReduceJoin", "axes %s" % axes,
+         inputs=np.array([[b"a", b"b"], [b"c", b"d"]], object),
+         reduction_indices=i32(axes), keep_dims=len(axes) == 1)
+for unit in ("BYTE", "UTF8_CHAR"):
+    each("Substr", unit, input=s("\u00e9t\u00e9s", "abc"),
+         pos=i32([-3, 1]), len=i32([2, 9]), unit=unit)
+    each("StringLength", unit, input=s("\u00e9t\u00e9s", "\u4f60"), unit=unit)
+each("Substr", "outside", input=s("ab"), pos=i64([3]), len=i64([1]),
+     fails=True)
+each("DecodeBase64", "no letter", input=s("a+/b"), fails=True)
+each("StringFormat", "long", inputs=[f32(range(20)), s("x", 'y"')],
+     template="{} and {}", placeholder="{}", summarize=2)
+each("StringToNumber", "no integer", string_tensor=s("1.5"),
+     out_type="int32", fails=True)
