@@ -180,6 +180,7 @@ def wait(what, condition, timeout=60, tasks=(), others=()):
     Fails when the time is up, or when one of `tasks` has ended.  `others`
     may end, and only tell their story if it fails.
     """
+    __tracebackhide__ = True
     end = time.monotonic() + timeout
     pause = 0.005
     while True:

@@ -23,7 +23,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "full: only with --full")
+    for line in ("full: only with --full",
+                 "trainer: repeated with TensorFlow 2.12",
+                 "sanitize: repeated with sanitizer builds of ours"):
+        config.addinivalue_line("markers", line)
     if config.getoption("--ps") == "muster" and not cl.muster():
         raise pytest.UsageError(
             "no muster to test: set MUSTER, or use --ps tensorflow")

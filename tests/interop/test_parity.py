@@ -1,6 +1,7 @@
 """Same seeds, one worker: the first losses are those of TensorFlow's ps."""
 import pytest
 
+pytestmark = pytest.mark.trainer
 STEPS = 50
 CASES = ["%s-%s" % (m, v) for m in ("mlp", "cnn", "embedding", "lstm")
          for v in ("ref", "resource")]

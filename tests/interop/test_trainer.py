@@ -8,6 +8,7 @@ import itertools
 
 import pytest
 
+pytestmark = pytest.mark.trainer
 MODELS = ["mlp", "cnn", "embedding", "lstm"]
 # Each model in both modes, each mode and each model with both kinds of
 # variables.
@@ -15,6 +16,7 @@ COVER = {("mlp", "async", "ref"), ("mlp", "sync", "resource"),
          ("cnn", "async", "resource"), ("cnn", "sync", "ref"),
          ("embedding", "async", "ref"), ("embedding", "sync", "resource"),
          ("lstm", "async", "resource"), ("lstm", "sync", "ref")}
+SANITIZED = {("embedding", "async", "ref"), ("mlp", "sync", "resource")}
 # How far the loss must have come down, of where it started.
 FALL = {"mlp": 0.5, "cnn": 0.3, "embedding": 0.95, "lstm": 0.7}
 
@@ -23,6 +25,8 @@ def cases():
     for case in itertools.product(MODELS, ["async", "sync"],
                                   ["ref", "resource"]):
         marks = [] if case in COVER else [pytest.mark.full]
+        if case in SANITIZED:
+            marks.append(pytest.mark.sanitize)
         yield pytest.param(*case, id="-".join(case), marks=marks)
 
 

@@ -6,11 +6,16 @@ as varint, a bool too, a float as fixed32, bytes or str length-delimited.
 Master is a small master over one ps: the calls that the real one makes, in
 the form in which it makes them.
 """
+import os
 import random
 import struct
 import threading
 
-import grpc
+# Tests start processes beside open channels, by fork and exec at once.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+import grpc  # noqa: E402
 
 FLOAT, DOUBLE, INT32, STRING, INT64, BOOL, RESOURCE = 1, 2, 3, 7, 9, 10, 20
 PRODUCER = 1286  # GraphDef version that 2.12 and later accept

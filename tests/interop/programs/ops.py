@@ -154,7 +154,7 @@ def difference(got, want, tol):
         name = want.dtype.name
         if name == "bfloat16":
             got, want = got.astype(np.float32), want.astype(np.float32)
-        if not isinstance(tol, float):
+        if tol is None or isinstance(tol, dict):
             tol = {**TOLERANCE, **(tol or {})}[name]
         with np.errstate(all="ignore"):
             finite = np.abs(want[np.isfinite(want)])
