@@ -19,10 +19,29 @@ struct object *object_ref(struct object *o)
     return o;
 }
 
+/*
+ * The end of an object may be the end of others: lists lie in lists, stacks
+ * hold handles of stacks, as deep as a graph's loop likes to go. So the stack
+ * must not grow with them: what ends within an end waits until that is over.
+ */
 void object_unref(struct object *o)
 {
-    if (o && atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1)
+    static _Thread_local struct object *waiting;
+    static _Thread_local bool ending;
+
+    if (!o || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    o->next = waiting;
+    waiting = o;
+    if (ending)
+        return;
+    ending = true;
+    while (waiting) {
+        o = waiting;
+        waiting = o->next;
         o->kind->free(o);
+    }
+    ending = false;
 }
 
 /* ---- buffers of strings and objects ---- */

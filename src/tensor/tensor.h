@@ -57,6 +57,7 @@ struct object_kind {
 struct object {
     atomic_uint refs;
     const struct object_kind *kind;
+    struct object *next; /* object_unref()'s */
 };
 
 void object_init(struct object *o, const struct object_kind *kind);
