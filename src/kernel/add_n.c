@@ -7,6 +7,7 @@
  * which is summed up before it is added.
  */
 #include "kernel/types.h"
+#include "kernel/variant.h"
 
 #define STRETCH 1024
 #define GROUP   8
@@ -106,7 +107,8 @@ TYPES_COMPLEX(SUM)
 
 #define SUM_KERNELS                                                            \
     KERNELS(TYPES_FLOAT(ROW, add_n) TYPES_UNSIGNED(ROW, add_n)                 \
-                TYPES_SIGNED_WRAP(ROW, add_n) TYPES_COMPLEX(ROW, add_n))
+                TYPES_SIGNED_WRAP(ROW, add_n)                                  \
+                    TYPES_COMPLEX(ROW, add_n){ DT_VARIANT, variant_add_n }, )
 
 const struct op_def def_add_n = {
     .name = "AddN",

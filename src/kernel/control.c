@@ -55,6 +55,30 @@ const struct op_def def_ref_switch = {
     .kernel = switch_kernel,
 };
 
+/* What TensorFlow's master makes of Case: one output of many lives. */
+static enum mst_code switch_n_run(struct op_ctx *c)
+{
+    const struct tensor *index = op_in(c, 1);
+    int64_t last = c->node->out_count - 1, i;
+
+    if (index->ndim)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "The second input must be a scalar, but it has rank %d",
+                       index->ndim);
+    i = tensor_int(index, 0);
+    hand_on(c, (int)(i < 0 || i > last ? last : i), 0);
+    return MST_OK;
+}
+
+const struct op_def def_switch_n = {
+    .name = "_SwitchN",
+    .in = "data: T, output_index: int32",
+    .out = "outputs: num_outs * T",
+    .attr = "num_outs: int >= 1; T: type",
+    .kind = OP_SWITCH,
+    .kernel = (const struct op_kernel[]){ { DT_ANY, switch_n_run }, { 0 } },
+};
+
 /* Runs with its first live input; the others are unset. */
 static enum mst_code merge_run(struct op_ctx *c)
 {

@@ -59,8 +59,4 @@ enum mst_code tensor_list_number(struct op_ctx *c, int i, const char *name,
 /* count elements are not too many. */
 enum mst_code tensor_list_check_count(struct op_ctx *c, int64_t count) MUST_USE;
 
-/* AddN and ZerosLike of lists. */
-enum mst_code tensor_list_add_n(struct op_ctx *c) MUST_USE;
-enum mst_code tensor_list_zeros_like(struct op_ctx *c) MUST_USE;
-
 #endif

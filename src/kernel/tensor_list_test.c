@@ -152,6 +152,26 @@ static void test_absurd_sizes_are_refused(void **state)
     harness_done(&h);
 }
 
+/* A loop may put a list into a list into a list …: their end takes no more
+ * stack than that of one. */
+static void test_lists_may_be_deep(void **state)
+{
+    struct status st = STATUS_INIT;
+    struct shape any = { .ndim = -1 };
+    struct tensor t;
+
+    (void)state;
+    assert_int_equal(tensor_new_scalar(&t, DT_VARIANT, &st), MST_OK);
+    for (int i = 0; i < 200000; i++) {
+        struct tensor_list *l = tensor_list_new(DT_VARIANT, &any, -1);
+
+        tensor_list_push(l, t);
+        assert_int_equal(tensor_new_scalar(&t, DT_VARIANT, &st), MST_OK);
+        *tensor_object(&t, 0) = &l->o;
+    }
+    tensor_unref(&t);
+}
+
 static void test_what_is_no_list_is_refused(void **state)
 {
     struct status st = STATUS_INIT;
@@ -174,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_push_leaves_a_list_alone_that_another_tensor_has),
         cmocka_unit_test(test_rows_of_a_tensor_share_its_bytes),
         cmocka_unit_test(test_absurd_sizes_are_refused),
+        cmocka_unit_test(test_lists_may_be_deep),
         cmocka_unit_test(test_what_is_no_list_is_refused),
     };
 

@@ -4,7 +4,7 @@
  * unary_math.c, activations in activation.c.
  */
 #include "kernel/pointwise.h"
-#include "kernel/tensor_list.h"
+#include "kernel/variant.h"
 #include "kernel/vmath.h"
 
 #define UNARY_DEF(stem, NAME, SET, ...)                                        \
@@ -207,7 +207,7 @@ static enum mst_code zeros_like(struct op_ctx *c)
     enum mst_code rc;
 
     if (op_in(c, 0)->dtype == DT_VARIANT)
-        return tensor_list_zeros_like(c);
+        return variant_zeros_like(c);
     if (!dtype_is_plain((enum dtype)op_in(c, 0)->dtype) &&
         op_in(c, 0)->dtype != DT_STRING)
         return op_fail(c, MST_UNIMPLEMENTED,

@@ -1,0 +1,22 @@
+/*
+ * An optional: some tensors, or nothing. The branches of a function that is
+ * differentiated hand each other their values in such.
+ */
+#ifndef KERNEL_OPTIONAL_H
+#define KERNEL_OPTIONAL_H
+
+#include "op/op.h"
+
+/* Never changes once it is made. */
+struct optional {
+    struct object o; /* kind: &optional_kind */
+    int count;       /* -1: nothing */
+    struct tensor values[];
+};
+
+extern const struct object_kind optional_kind;
+
+/* Its values are none. */
+struct optional *optional_new(int count);
+
+#endif
