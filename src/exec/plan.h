@@ -78,7 +78,7 @@ struct plan {
     int frame_count;
     int *roots, root_count;
     int arg_count, ret_count;
-    bool has_blocking; /* itself, or a function that it calls */
+    bool has_blocking;  /* itself, or a function that it calls */
     struct map callees; /* of the outermost plan: exec/call.c */
     pthread_mutex_t idle_lock;
     struct step *idle; /* under idle_lock */

@@ -12,8 +12,9 @@
  * io/spin.h. A process that nobody calls burns nothing.
  *
  * Threads: loop_post(), loop_inside() and loop_watch_add() from any thread;
- * everything else on the loop's own thread only. Tasks, timers, hooks and watchers lie inside of
- * the objects that use them: the loop only links them and allocates nothing.
+ * everything else on the loop's own thread only. Tasks, timers, hooks and
+ * watchers lie inside of the objects that use them: the loop only links them
+ * and allocates nothing.
  */
 #ifndef IO_LOOP_H
 #define IO_LOOP_H

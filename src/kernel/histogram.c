@@ -62,9 +62,8 @@ static void count_one(const struct tensor *t, int64_t bin)
             if (isnan(at))                                                     \
                 return op_fail(c, MST_INVALID_ARGUMENT,                        \
                                "Histogram values must not contain NaN");       \
-            count_one(op_out(c, 0), at >= (double)bins ? bins - 1              \
-                                    : at > 0           ? (int64_t)at           \
-                                                       : 0);                             \
+            at = at > 0 ? MIN(at, (double)(bins - 1)) : 0;                     \
+            count_one(op_out(c, 0), (int64_t)at);                              \
         }                                                                      \
         return MST_OK;                                                         \
     }
