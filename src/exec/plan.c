@@ -386,6 +386,7 @@ enum mst_code plan_new(struct graph_library *lib, const struct op_env *env,
 
     p->lib = lib;
     rc = compile(p, &lib->main, st);
+    p->env.segment = NULL; /* it is the session's, which may end first */
     if (rc)
         plan_unref(p);
     else
@@ -400,6 +401,7 @@ enum mst_code plan_new_function(struct plan *parent, const struct graph *body,
     struct plan *p = new_plan(&parent->env);
     enum mst_code rc;
 
+    p->env.segment = NULL; /* names in functions are not the session's */
     p->parent = plan_outermost(parent);
     p->arg_count = arg_count;
     p->ret_count = ret_count;

@@ -183,7 +183,7 @@ static void sip_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-uint64_t siphash(const uint64_t key[2], const void *data, size_t len)
+uint64_t fingerprint_keyed(const uint64_t key[2], const void *data, size_t len)
 {
     const uint8_t *s = data;
     uint64_t v[4] = { key[0] ^ 0x736f6d6570736575ull,

@@ -9,6 +9,6 @@
 #include "base/base.h"
 
 uint64_t fingerprint64(const void *data, size_t len);
-uint64_t siphash(const uint64_t key[2], const void *data, size_t len);
+uint64_t fingerprint_keyed(const uint64_t key[2], const void *data, size_t len);
 
 #endif

@@ -38,7 +38,7 @@ static uint64_t fast_hash(const struct buckets *b, const struct str *s)
 
 static uint64_t strong_hash(const struct buckets *b, const struct str *s)
 {
-    return siphash(b->key, s->data, s->len);
+    return fingerprint_keyed(b->key, s->data, s->len);
 }
 
 static enum mst_code string_to_hash_bucket(struct op_ctx *c)

@@ -88,7 +88,7 @@ struct op_env {
     uint64_t device_incarnation;
     /* State of nodes by their names, shared by all graphs of one session (a
      * seeded random node goes on where another graph of the session left it,
-     * as in TensorFlow); NULL: each node has its own. */
+     * as in TensorFlow); NULL: each node has its own. Only for init(). */
     struct resources *segment;
     /* How functions of the graph's library are called; see op/call.h. */
     const struct op_calls *calls;

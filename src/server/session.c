@@ -16,6 +16,7 @@ static struct session *session_new(const struct session_defaults *d,
     session->device = mem_str(d->device);
     session->peers = peers_ref(d->peers);
     session->resources = resources_ref(d->resources);
+    session->segment = resources_new(d->job);
     session->master_task = mem_str("");
     map_init(&session->graphs);
     return session;
@@ -33,6 +34,7 @@ void session_unref(struct session *session)
     map_done(&session->graphs);
     peers_unref(session->peers);
     resources_unref(session->resources);
+    resources_unref(session->segment);
     mem_free(session->handle);
     mem_free(session->task);
     mem_free(session->device);

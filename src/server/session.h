@@ -27,6 +27,7 @@ struct session {
     char *device; /* with "/device:CPU:0" */
     struct peers *peers;
     struct resources *resources;
+    struct resources *segment; /* see op/op.h */
     char *master_task;
     int64_t master_incarnation;
     struct map graphs; /* handle -> plan; under the table's lock */

@@ -174,7 +174,8 @@ static enum mst_code register_plan(struct worker *w, struct session *session,
     struct op_env env = { .resources = session->resources,
                           .pool = w->pool,
                           .device = session->device,
-                          .device_incarnation = w->incarnation };
+                          .device_incarnation = w->incarnation,
+                          .segment = session->segment };
     Tensorflow__GraphDef *def = q->graph_def;
     struct graph_library *lib;
     struct plan *plan;
