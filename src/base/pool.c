@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/fpu.h"
 #include "base/mem.h"
 
 struct pool {
@@ -40,6 +41,7 @@ static void *thread_main(void *arg)
     struct pool *p = arg;
     struct pool_job *job;
 
+    fpu_flush_denormals();
     while ((job = next_job(p)))
         job->run(job);
     return NULL;

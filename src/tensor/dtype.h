@@ -87,22 +87,20 @@ static inline bf16_bits bf16_store(float f)
     return (bf16_bits)((x.u + 0x7fffu + ((x.u >> 16) & 1u)) >> 16);
 }
 
+/* Without a step on a denormal float, which may be taken for zero. */
 static inline float half_load(half_bits h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     uint32_t rest = (uint32_t)(h & 0x7fffu) << 13;
     union {
         uint32_t u;
         float f;
-    } x = { .u = rest };
+    } normal = { .u = rest + 0x38000000u },
+      small = { .f = (float)(h & 0x3ffu) * 0x1p-24f }, x;
 
-    if ((rest & 0x0f800000u) == 0x0f800000u) { /* infinity or NaN */
-        x.u = rest + 0x70000000u;
-    } else {
-        /* Scaling by 2^112 moves the exponent and normalises subnormals. */
-        x.f *= 5192296858534827628530496329220096.0f;
-    }
-    x.u |= sign;
+    if ((h & 0x7c00u) == 0x7c00u) /* infinity or NaN */
+        normal.u += 0x38000000u;
+    x.u = (h & 0x7c00u) ? normal.u : small.u;
+    x.u |= (uint32_t)(h & 0x8000u) << 16;
     return x.f;
 }
 
