@@ -7,7 +7,9 @@
 
 /* ---- Pow ---- */
 
-TYPES_FLOAT(BINARY, pow, 3, pow(x, y))
+/* pow() looks at bits, and does not take a denormal exponent for zero. */
+TYPES_FLOAT_WIDE(BINARY, pow, 3, y == 0 ? 1 : pow(x, y))
+TYPES_FLOAT16(BINARY, pow, 3, pow(x, y))
 TYPES_COMPLEX(BINARY, pow, 60, pow(x, y))
 
 /* Of whole numbers, by squaring; it wraps. A negative exponent is refused

@@ -277,14 +277,9 @@ static enum mst_code bitcast(struct op_ctx *c)
     if (from_size > to_size) {
         dims[ndim++] = (int64_t)(from_size / to_size);
     } else if (from_size < to_size) {
-        if (!ndim || dims[ndim - 1] != (int64_t)(to_size / from_size)) {
-            char text[SHAPE_TEXT_MAX];
-
+        if (!ndim || dims[ndim - 1] != (int64_t)(to_size / from_size))
             return op_fail(c, MST_INVALID_ARGUMENT,
-                           "Cannot bitcast from %s to %s: shape %s",
-                           dtype_name(in->dtype), dtype_name((int)to),
-                           tensor_shape_text(in, text));
-        }
+                           "Cannot bitcast from %d to %d", in->dtype, (int)to);
         ndim--;
     }
     if (ndim > TENSOR_RANK_MAX)

@@ -53,7 +53,17 @@ static enum mst_code clip_run(struct op_ctx *c, struct clip_job *j)
 }
 
 /* A NaN stays one; where the bounds cross, the lower one wins. */
-#define CLIP(s, T, A, DT, LD, ST)                                              \
+#define CLIPPED(x, l, h)                                                       \
+    ({                                                                         \
+        __typeof__(x) x_ = (x) > (h) ? (h) : (x);                              \
+        x_ < (l) ? (l) : x_;                                                   \
+    })
+/* Each part for itself. */
+#define CLIPPED_C(x, l, h)                                                     \
+    __builtin_complex(CLIPPED(__real__ x, __real__ l, __real__ h),             \
+                      CLIPPED(__imag__ x, __imag__ l, __imag__ h))
+
+#define CLIP(s, T, A, DT, LD, ST, EXPR)                                        \
     CLONES_##s static void clip_loop_##s(                                      \
         void *out_, const void *in_, const void *low_, int low_step,           \
         const void *high_, int high_step, int64_t n)                           \
@@ -66,8 +76,7 @@ static enum mst_code clip_run(struct op_ctx *c, struct clip_job *j)
             A x = LD(in[i]), l = LD(low[i * low_step]);                        \
             A h = LD(high[i * high_step]);                                     \
                                                                                \
-            x = x > h ? h : x;                                                 \
-            out[i] = (T)ST(x < l ? l : x);                                     \
+            out[i] = (T)ST(EXPR(x, l, h));                                     \
         }                                                                      \
     }                                                                          \
     static enum mst_code clip_##s(struct op_ctx *c)                            \
@@ -76,14 +85,15 @@ static enum mst_code clip_run(struct op_ctx *c, struct clip_job *j)
                                                                                \
         return clip_run(c, &j);                                                \
     }
-TYPES_REAL(CLIP)
+TYPES_REAL(CLIP, CLIPPED)
+TYPES_COMPLEX(CLIP, CLIPPED_C)
 
 const struct op_def def_clip_by_value = {
     .name = "ClipByValue",
     .in = "t: T, clip_value_min: T, clip_value_max: T",
     .out = "output: T",
     .attr = "T: numbertype",
-    .kernel = KERNELS(TYPES_REAL(ROW, clip)),
+    .kernel = KERNELS(TYPES_NUMBER(ROW, clip)),
 };
 
 /* ---- CheckNumerics ---- */

@@ -67,6 +67,26 @@ pointwise_pair(struct op_ctx *c, double cost_ns,
                void (*loop)(void *out, const void *x, const void *y, int64_t n,
                             enum pointwise_span span, float p)) MUST_USE;
 
+/*
+ * The quotient of two complex numbers, scaled so that it overflows only when
+ * it must. C's own looks after infinities, which costs more and is not what
+ * TensorFlow gives: there they make NaN.
+ */
+#define COMPLEX_DIV(x, y)                                                      \
+    ({                                                                         \
+        __typeof__((y) + 0) n_ = (x), d_ = (y);                                \
+        __typeof__(__real__ d_) c_ = fabs(__real__ d_),                        \
+                                e_ = fabs(__imag__ d_);                        \
+        __typeof__(c_) s_ = c_ > e_ || c_ != c_ ? c_ : e_;                     \
+                                                                               \
+        n_ = __builtin_complex(__real__ n_ / s_, __imag__ n_ / s_);            \
+        c_ = __real__ d_ / s_;                                                 \
+        e_ = __imag__ d_ / s_;                                                 \
+        s_ = c_ * c_ + e_ * e_;                                                \
+        __builtin_complex((__real__ n_ * c_ + __imag__ n_ * e_) / s_,          \
+                          (__imag__ n_ * c_ - __real__ n_ * e_) / s_);         \
+    })
+
 /* ---- rounding to the element's type and back, by suffix ---- */
 
 #define ROUND_f32(v)  (v)

@@ -51,7 +51,7 @@ UNARY_DEF(square, "Square",
               TYPES_SIGNED_WRAP(ROW, square) TYPES_COMPLEX(ROW, square));
 
 TYPES_FLOAT(UNARY, reciprocal, 0.5, 1 / x)
-TYPES_COMPLEX(UNARY, reciprocal, 5, 1 / x)
+TYPES_COMPLEX(UNARY, reciprocal, 5, COMPLEX_DIV(1, x))
 #define RECIPROCAL_ROWS                                                        \
     TYPES_FLOAT(ROW, reciprocal) TYPES_COMPLEX(ROW, reciprocal)
 UNARY_DEF(reciprocal, "Reciprocal", SET_SIGNED, RECIPROCAL_ROWS);
