@@ -187,6 +187,7 @@ static uint16_t spawn(void (*serve)(int), pid_t *ret_pid)
 /* --- the clients --- */
 
 static int raw_fd;
+static pid_t rpc_pid, raw_pid;
 static struct buffer *dest;
 static struct rpc_channel *channel;
 static uint64_t *samples;
@@ -219,15 +220,27 @@ static void raw_get(uint64_t n)
     }
 }
 
-/* So many calls in so much time. */
+/* So many calls in so much time, and what both processes worked for them. */
 struct rate {
-    uint64_t calls, ns;
+    uint64_t calls, ns, cpu_ns;
 };
+
+static uint64_t cpu_ns(pid_t server)
+{
+    struct timespec here = { 0 }, there = { 0 };
+    clockid_t clock;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &here);
+    if (!clock_getcpuclockid(server, &clock))
+        clock_gettime(clock, &there);
+    return (uint64_t)(here.tv_sec + there.tv_sec) * 1000000000u +
+           (uint64_t)(here.tv_nsec + there.tv_nsec);
+}
 
 static struct rate raw_run(size_t n)
 {
     uint64_t begin = clock_ns(), end = begin + (uint64_t)(cell_s * 1e9);
-    struct rate r = { 0 };
+    struct rate r = { .cpu_ns = 0 - cpu_ns(raw_pid) };
 
     do {
         uint64_t t = clock_ns();
@@ -237,6 +250,7 @@ static struct rate raw_run(size_t n)
         r.calls++;
     } while (clock_ns() < end);
     r.ns = clock_ns() - begin;
+    r.cpu_ns += cpu_ns(raw_pid);
     return r;
 }
 
@@ -307,7 +321,7 @@ static void chain_start(struct loop_task *task)
 
 static struct rate chains_run(struct chain *c, int count)
 {
-    struct rate r = { 0 };
+    struct rate r = { .cpu_ns = 0 - cpu_ns(rpc_pid) };
     sem_t over;
 
     sem_init(&over, 0, 0);
@@ -322,6 +336,7 @@ static struct rate chains_run(struct chain *c, int count)
         r.calls += c[i].calls;
         r.ns = MAX(r.ns, c[i].last_ns - c[i].begin_ns);
     }
+    r.cpu_ns += cpu_ns(rpc_pid);
     sem_destroy(&over);
     return r;
 }
@@ -457,6 +472,7 @@ static void bench_mixed(void)
 static void bench_size(size_t n)
 {
     double raw[REPS_MAX], rpc[REPS_MAX], ratio[REPS_MAX];
+    double raw_cpu[REPS_MAX], rpc_cpu[REPS_MAX];
     struct spread r, b, q;
 
     for (int i = 0; i < reps; i++) {
@@ -473,6 +489,8 @@ static void bench_size(size_t n)
         raw[i] = (double)(one.calls * n) / (double)one.ns;
         rpc[i] = (double)(two.calls * n) / (double)two.ns;
         ratio[i] = rpc[i] / raw[i];
+        raw_cpu[i] = (double)one.cpu_ns / (double)(one.calls * n);
+        rpc_cpu[i] = (double)two.cpu_ns / (double)(two.calls * n);
         memset(dest->data, 0, MIN(n, (size_t)1 << 20));
     }
     rpc_run(n);
@@ -481,9 +499,9 @@ static void bench_size(size_t n)
     b = spread_of(rpc);
     q = spread_of(ratio);
     printf("  %8zu KB  raw %6.3f [%.3f..%.3f]  rpc %6.3f [%.3f..%.3f]  "
-           "ratio %5.2f [%.2f..%.2f]\n",
+           "ratio %5.2f [%.2f..%.2f]  cpu %.2f, %.2f\n",
            n >> 10, r.median, r.min, r.max, b.median, b.min, b.max, q.median,
-           q.min, q.max);
+           q.min, q.max, spread_of(raw_cpu).median, spread_of(rpc_cpu).median);
     fflush(stdout);
 }
 
@@ -492,7 +510,9 @@ static void bench_sizes(void)
     static const size_t sizes[] = { 4 << 10, 64 << 10, 256 << 10, 1 << 20,
                                     4 << 20, 16 << 20, 64 << 20,  256 << 20 };
 
-    printf("GB/s, one call at a time, placed; median [min..max] of %d\n", reps);
+    printf("GB/s, one call at a time, placed; median [min..max] of %d; CPU "
+           "seconds a GB, raw and rpc, both sides\n",
+           reps);
     for (size_t i = 0; i < COUNT(sizes); i++)
         bench_size(sizes[i]);
 }
@@ -514,9 +534,9 @@ static long rss_kb(pid_t pid)
 
 #define PARKED 10000
 
-static void bench_parked(pid_t server)
+static void bench_parked(void)
 {
-    long here = rss_kb(getpid()), there = rss_kb(server);
+    long here = rss_kb(getpid()), there = rss_kb(rpc_pid);
     static struct chain c[PARKED];
     struct chain small = { .path = "/bench.Service/Status", .record = true };
     struct chain last = { .path = "/bench.Service/Release" };
@@ -532,7 +552,7 @@ static void bench_parked(pid_t server)
     printf("%d calls parked on the connection\n", PARKED);
     printf("  memory a call                client %.2f KB, server %.2f KB\n",
            (double)(rss_kb(getpid()) - here) / PARKED,
-           (double)(rss_kb(server) - there) / PARKED);
+           (double)(rss_kb(rpc_pid) - there) / PARKED);
     printf("  small call meanwhile, p50    %9.3f us, p99 %.3f us\n",
            percentile_us(r.calls, 0.5), percentile_us(r.calls, 0.99));
     last.end_ns = 0;
@@ -551,12 +571,11 @@ static void post_sem(void *arg)
 #define CONNS 200
 
 /* Connections that have made a call, and then do nothing. */
-static void bench_conns(struct loop_group *group, const char *target,
-                        pid_t server)
+static void bench_conns(struct loop_group *group, const char *target)
 {
     struct chain small = { .path = "/bench.Service/Status", .record = true };
     struct rpc_channel *all[CONNS], *mine = channel;
-    long there = rss_kb(server);
+    long there = rss_kb(rpc_pid);
     struct rate r;
     sem_t over;
 
@@ -572,7 +591,7 @@ static void bench_conns(struct loop_group *group, const char *target,
     r = chains_run(&small, 1);
     printf("%d connections\n", CONNS);
     printf("  memory a connection, server  %9.3f KB\n",
-           (double)(rss_kb(server) - there) / CONNS);
+           (double)(rss_kb(rpc_pid) - there) / CONNS);
     printf("  small call meanwhile, p50    %9.3f us, p99 %.3f us\n",
            percentile_us(r.calls, 0.5), percentile_us(r.calls, 0.99));
     for (int i = 0; i < CONNS; i++) {
@@ -609,7 +628,6 @@ static void parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct loop_group *group;
-    pid_t rpc_pid, raw_pid;
     uint16_t rpc_port, raw_port;
     char target[32];
     sem_t over;
@@ -635,9 +653,9 @@ int main(int argc, char **argv)
     if (wanted("mixed"))
         bench_mixed();
     if (wanted("parked"))
-        bench_parked(rpc_pid);
+        bench_parked();
     if (wanted("conns"))
-        bench_conns(group, target, rpc_pid);
+        bench_conns(group, target);
 
     sem_init(&over, 0, 0);
     rpc_channel_close(channel, post_sem, &over);
