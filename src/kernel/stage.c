@@ -275,6 +275,18 @@ static enum mst_code run(struct op_ctx *c, struct request want)
 
 /* ---- ops ---- */
 
+/* As TensorFlow counts them: a string takes 24 bytes and its own. */
+static size_t value_bytes(const struct tensor *t)
+{
+    size_t bytes = 0;
+
+    if (t->dtype != DT_STRING)
+        return tensor_bytes(t);
+    for (int64_t i = 0; i < t->count; i++)
+        bytes += 24 + tensor_str(t, i)->len;
+    return bytes;
+}
+
 static enum mst_code stage_run(struct op_ctx *c)
 {
     const struct stage_state *s = c->node->state;
@@ -285,7 +297,7 @@ static enum mst_code stage_run(struct op_ctx *c)
     e->count = n;
     for (int i = 0; i < n; i++) {
         e->values[i] = tensor_ref(op_in(c, i));
-        e->bytes += tensor_bytes(op_in(c, i));
+        e->bytes += value_bytes(op_in(c, i));
     }
     if (s->bytes_max && e->bytes > (size_t)s->bytes_max) {
         r.wait.code = op_fail(c, MST_RESOURCE_EXHAUSTED,

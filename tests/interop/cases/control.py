@@ -258,3 +258,65 @@ def functional_while(k):
                        cond=cond.get_concrete_function(*specs),
                        body=body.get_concrete_function(*specs))
 
+
+
+@graph("Case StatelessCase", "as a function")
+def functional_case(k):
+    tf = k.tf
+    spec = tf.TensorSpec(None, tf.float32)
+    branches = [tf.function(f, autograph=False).get_concrete_function(spec)
+                for f in (lambda x: x + 1.0, lambda x: x * 3.0,
+                          lambda x: x - 5.0)]
+    outs = []
+    for i in (-1, 0, 1, 2, 7):
+        outs += k.raw.Case(branch_index=k.x(n0(i, "int32")),
+                           input=[k.x(f32(1, 2))], Tout=["float32"],
+                           branches=branches)
+    return outs
+
+
+def both_ways(ops, label):
+    """Decorator: once with Switch and Merge, once with functions."""
+    def decorate(build):
+        for functions in (False, True):
+            def run(k, functions=functions):
+                from tensorflow.python.ops import control_flow_util
+                before = control_flow_util.ENABLE_CONTROL_FLOW_V2
+                control_flow_util.ENABLE_CONTROL_FLOW_V2 = functions
+                try:
+                    return build(k)
+                finally:
+                    control_flow_util.ENABLE_CONTROL_FLOW_V2 = before
+            graph(ops, label + (", functions" if functions else ""))(run)
+        return build
+    return decorate
+
+
+@both_ways(LOOP + " If While", "a gradient through a loop")
+def loop_gradient(k):
+    x, start_ = k.x(f32(2, 3)), k.x(f32(1, 1))
+    for t in (x, start_):
+        t.set_shape([2])
+    _, y = k.tf.while_loop(lambda i, y: i < 5,
+                           lambda i, y: (i + 1, y * x + 1.0),
+                           [k.tf.constant(0), start_])
+    return y, k.tf.gradients(y, [x, start_])
+
+
+@both_ways("Switch Merge If", "a gradient through a branch")
+def branch_gradient(k):
+    x = k.x(n0(2, "float32"))
+    x.set_shape([])
+    y = k.tf.cond(x > 1.0, lambda: x * x * x, lambda: x)
+    return y, k.tf.gradients(y, [x])
+
+
+@both_ways("TensorArrayV3 TensorListStack While", "a scan and its gradient")
+def scan(k):
+    # On the side under test: tensor arrays go where their first input is.
+    x, w = (k.tf.identity(k.x(v, "float32"))
+            for v in (X(4, 3), X(3, seed=2)))
+    x.set_shape([4, 3])
+    w.set_shape([3])
+    y = k.tf.scan(lambda a, e: k.tf.tanh(a * w + e), x)
+    return y, k.tf.gradients(y, [x, w])
