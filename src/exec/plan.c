@@ -33,6 +33,19 @@ static enum mst_code make_call_node(struct plan *p, struct plan_node *n,
     return rc ? rc : call_init_direct(&n->op, g->function->name, st);
 }
 
+static enum mst_code bad_input_count(const struct plan_node *n, int given,
+                                     struct status *st)
+{
+    status_set(st, MST_INVALID_ARGUMENT, "NodeDef expected inputs '");
+    for (int i = 0; i < n->op.in_count; i++)
+        status_append(st, "%s%s", i ? ", " : "", dtype_name(n->op.in_types[i]));
+    status_append(st,
+                  "' do not match %d inputs specified; Op<name=%s>; NodeDef: "
+                  "{{node %s}}",
+                  given, n->op.def->name, n->op.name);
+    return MST_INVALID_ARGUMENT;
+}
+
 static enum mst_code make_node(struct plan *p, int at,
                                const struct graph_node *g, struct status *st)
 {
@@ -61,11 +74,7 @@ static enum mst_code make_node(struct plan *p, int at,
     n->flags = n->op.def->flags;
     p->has_blocking |= (n->flags & OP_BLOCKING) != 0;
     if (g->data_count != n->op.in_count)
-        return status_set(
-            st, MST_INVALID_ARGUMENT,
-            "NodeDef expected inputs of number %d do not match %d inputs "
-            "specified; Op<name=%s>; NodeDef: {{node %s}}",
-            n->op.in_count, g->data_count, n->op.def->name, g->name);
+        return bad_input_count(n, g->data_count, st);
     return MST_OK;
 }
 

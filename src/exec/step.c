@@ -177,10 +177,10 @@ static void complete(struct step *s, const struct item *it,
     const struct plan_node *n = it->node;
 
     release_inputs(n, it->iter->slots + n->slot);
-    if (!code)
-        code = check_outputs(n, out, st);
     if (code)
         node_failed(s, n, st, code);
+    else if (check_outputs(n, out, st))
+        step_fail(s, st);
     else if (!atomic_load_explicit(&s->failed, memory_order_relaxed))
         frame_propagate(s, n, it->iter, out, false, r);
     for (int i = 0; i < n->op.out_count; i++)

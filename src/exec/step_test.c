@@ -294,7 +294,7 @@ static void test_plan_refuses(void **state)
         { "Neg", "c:1", DT_FLOAT, MST_INVALID_ARGUMENT,
           "invalid output 1 of source node c" },
         { "Neg", "c,c", DT_FLOAT, MST_INVALID_ARGUMENT,
-          "expected inputs of number 1 do not match 2" },
+          "expected inputs 'float' do not match 2" },
         { "Neg", "n", DT_FLOAT, MST_INVALID_ARGUMENT, "1 nodes in a cycle" },
         { "Neg", "c", DT_STRING, MST_INVALID_ARGUMENT,
           "not in the list of allowed values" },

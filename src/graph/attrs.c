@@ -65,14 +65,18 @@ static enum mst_code set_tensor(struct making *m, struct attr_value *v,
                                 const ProtobufCBinaryData *p)
 {
     struct graph_library *lib = m->lib;
+    struct status why = STATUS_INIT;
     enum mst_code rc;
 
     v->tensor = ARENA_NEW(&lib->arena, struct tensor);
-    rc = tensor_from_proto(v->tensor, p->data, p->len, NULL, m->st);
-    if (!rc)
-        *MEM_PUSH(lib->tensors, lib->tensor_count, lib->tensor_room) =
-            v->tensor;
-    return rc;
+    rc = tensor_from_proto(v->tensor, p->data, p->len, NULL, &why);
+    if (rc)
+        return status_set(m->st, MST_INVALID_ARGUMENT,
+                          "Cannot parse tensor from proto: %.1000s (node "
+                          "'%.200s')",
+                          why.msg, m->node);
+    *MEM_PUSH(lib->tensors, lib->tensor_count, lib->tensor_room) = v->tensor;
+    return MST_OK;
 }
 
 static enum mst_code set_func(struct making *m, struct attr_value *v,
@@ -195,8 +199,9 @@ enum mst_code graph_attrs(struct graph_library *lib, const char *node_name,
         if (!wanted(entries[i]->key))
             continue;
         status_clear(st);
-        if (set_attr(&m, a, entries[i]->value))
-            return fail(&m, entries[i]->key);
+        if (set_attr(&m, a, entries[i]->value)) /* tensors say it all */
+            return a->kind == ATTR_TENSOR ? st->code
+                                          : fail(&m, entries[i]->key);
         a->name = arena_str(&lib->arena, entries[i]->key);
         if (a->kind == ATTR_PLACEHOLDER) {
             given = attr_find(args, arg_count, a->value->s.data);

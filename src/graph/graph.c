@@ -38,6 +38,14 @@ static enum mst_code unknown_op(struct status *st, const char *op)
         op, host);
 }
 
+/* Letters, digits and a few signs; '_' at the front for TensorFlow's own. */
+static bool name_valid(const char *name)
+{
+    return *name && !strchr("-/>\\", *name) &&
+           !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu"
+                              "vwxyz0123456789_.-/>\\")];
+}
+
 static enum mst_code enter_node(struct building *b, int at,
                                 const Tensorflow__NodeDef *d)
 {
@@ -47,12 +55,13 @@ static enum mst_code enter_node(struct building *b, int at,
     n->name = arena_str(arena, d->name);
     n->op = arena_str(arena, d->op);
     n->device = arena_str(arena, d->device);
-    if (!*n->name ||
-        map_put_str(&b->names, n->name, (void *)(intptr_t)(at + 1)))
+    if (!name_valid(n->name))
+        return status_set(
+            b->st, MST_INVALID_ARGUMENT,
+            "Node '%.200s': Node name contains invalid characters", n->name);
+    if (map_put_str(&b->names, n->name, (void *)(intptr_t)(at + 1)))
         return status_set(b->st, MST_INVALID_ARGUMENT,
-                          *n->name ? "Node '%.200s' is not unique"
-                                   : "Node with an empty name '%.1s'",
-                          n->name);
+                          "Node '%.200s' is not unique", n->name);
     n->def = op_find(n->op);
     if (!n->def) {
         n->function = graph_function_find(b->lib, n->op);

@@ -103,8 +103,8 @@ static enum mst_code constant_init(struct op_node *n, struct status *st)
 
     if (t->dtype != op_attr_type(n, "dtype"))
         return status_set(st, MST_INVALID_ARGUMENT,
-                          "Inconsistent value (%s) and dtype (%s) of constant "
-                          "{{node %s}}",
+                          "Type mismatch between value (%s) and dtype (%s)"
+                          "\n\t [[{{node %s}}]]",
                           dtype_name(t->dtype),
                           dtype_name(op_attr_type(n, "dtype")), n->name);
     n->state = (void *)t;

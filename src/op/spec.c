@@ -142,20 +142,33 @@ static uint64_t bit(enum dtype dt)
     return (uint64_t)1 << dt;
 }
 
-static uint64_t set_named(struct text *p)
+static void allow(struct spec_attr *a, enum dtype dt)
 {
-    uint64_t real = bit(DT_FLOAT) | bit(DT_DOUBLE) | bit(DT_INT32) |
-                    bit(DT_UINT8) | bit(DT_INT16) | bit(DT_INT8) |
-                    bit(DT_INT64) | bit(DT_BFLOAT16) | bit(DT_UINT16) |
-                    bit(DT_HALF) | bit(DT_UINT32) | bit(DT_UINT64);
-    uint64_t rest = bit(DT_COMPLEX64) | bit(DT_COMPLEX128) | bit(DT_QINT8) |
-                    bit(DT_QUINT8) | bit(DT_QINT32);
+    a->order[a->allowed_count++] = (uint8_t)dt;
+    a->allowed |= bit(dt);
+}
 
-    if (take(p, "realnumbertype"))
-        return real;
-    if (take(p, "numbertype"))
-        return real | rest;
-    return 0;
+/* In TensorFlow's order, which its messages show. */
+static bool set_named(struct text *p, struct spec_attr *a)
+{
+    static const uint8_t number[] = {
+        DT_FLOAT,      DT_DOUBLE,    DT_INT32,  DT_UINT8,   DT_INT16,
+        DT_INT8,       DT_COMPLEX64, DT_INT64,  DT_QINT8,   DT_QUINT8,
+        DT_QINT32,     DT_BFLOAT16,  DT_QINT16, DT_QUINT16, DT_UINT16,
+        DT_COMPLEX128, DT_HALF,      DT_UINT32, DT_UINT64,
+    };
+    bool real = take(p, "realnumbertype");
+
+    if (!real && !take(p, "numbertype"))
+        return false;
+    for (size_t i = 0; i < COUNT(number); i++) {
+        enum dtype dt = (enum dtype)number[i];
+
+        if (dtype_is_float(dt) || dtype_is_int(dt) ||
+            (!real && dt != DT_QINT16 && dt != DT_QUINT16))
+            allow(a, dt);
+    }
+    return true;
 }
 
 static void parse_set(struct text *p, struct spec_attr *a)
@@ -181,7 +194,7 @@ static void parse_set(struct text *p, struct spec_attr *a)
 
             if (dt == DT_INVALID)
                 bad(p, "no such type");
-            a->allowed |= bit(dt);
+            allow(a, dt);
         }
         (void)take(p, ",");
     }
@@ -218,8 +231,7 @@ static void parse_kind(struct text *p, struct spec_attr *a)
         parse_set(p, a);
         return;
     }
-    a->allowed = set_named(p);
-    if (a->allowed) {
+    if (set_named(p, a)) {
         a->kind = ATTR_TYPE;
         return;
     }
@@ -371,20 +383,31 @@ const struct op_spec *spec_of(const struct op_def *def)
 
 /* ---- nodes ---- */
 
+/* "float, double", in the order of the record. */
+static void append_allowed(const struct spec_attr *a, struct status *st)
+{
+    for (int i = 0; i < a->allowed_count; i++)
+        status_append(st, "%s%s", i ? ", " : "", dtype_name(a->order[i]));
+}
+
 static enum mst_code check_type(const struct spec_attr *a, int dt,
                                 const struct op_node *n, struct status *st)
 {
     if (!dtype_valid(dtype_base(dt)))
         return status_set(st, MST_INVALID_ARGUMENT,
-                          "Attr '%s' of node '%s' has invalid type %d", a->name,
-                          n->name, dt);
-    if (a->allowed && !(a->allowed & bit(dtype_base(dt))))
-        return status_set(
-            st, MST_INVALID_ARGUMENT,
-            "Value for attr '%s' of %s is not in the list of allowed values"
-            "\n\t; NodeDef: {{node %s}}; Op<name=%s>",
-            a->name, dtype_name(dt), n->name, n->def->name);
-    return MST_OK;
+                          "AttrValue has invalid DataType enum: %d\n\t for "
+                          "attr '%s'\n\t; NodeDef: {{node %s}}; Op<name=%s>",
+                          dt, a->name, n->name, n->def->name);
+    if (!a->allowed || (a->allowed & bit(dtype_base(dt))))
+        return MST_OK;
+    status_set(st, MST_INVALID_ARGUMENT,
+               "Value for attr '%s' of %s is not in the list of allowed "
+               "values: ",
+               a->name, dtype_name(dt));
+    append_allowed(a, st);
+    status_append(st, "\n\t; NodeDef: {{node %s}}; Op<name=%s>", n->name,
+                  n->def->name);
+    return MST_INVALID_ARGUMENT;
 }
 
 static enum mst_code check_words(const struct spec_attr *a,

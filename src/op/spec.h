@@ -23,6 +23,8 @@ struct spec_attr {
     enum attr_kind kind;
     bool list;
     uint64_t allowed;         /* bits of enum dtype; 0: any */
+    uint8_t order[DT_COUNT]; /* the same, as the record lists them */
+    int allowed_count;
     const char *const *words; /* allowed strings, ends with NULL; or NULL */
     bool has_min;
     int64_t min; /* of an int, or of a list's length */

@@ -1,5 +1,6 @@
 #include "server/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -123,6 +124,18 @@ static void settle(struct run_call *c)
 
 /* ---- fetches ---- */
 
+/* As TensorFlow words it. */
+static void wrap_failure(const struct run_call *c, struct status *st)
+{
+    char why[1024];
+
+    snprintf(why, sizeof(why), "%s", st->msg);
+    status_set(st, MST_INTERNAL,
+               "Failed to fetch outputs for step %lld. (Original error "
+               "message: %s)",
+               (long long)exchange_step_id(c->run->exchange), why);
+}
+
 static void fetched(struct rdv_recv *recv, enum mst_code code)
 {
     struct fetch *f = CONTAINER(recv, struct fetch, recv);
@@ -132,8 +145,11 @@ static void fetched(struct rdv_recv *recv, enum mst_code code)
         code = status_set(&f->st, MST_INTERNAL,
                           "The tensor returned for %.*s was not valid.",
                           (int)MIN(f->key.len, 500), f->key.data);
-    if (code)
+    if (code) {
+        if (!c->run->partial)
+            wrap_failure(c, &f->st);
         call_failed(c, &f->st);
+    }
     settle(c);
 }
 

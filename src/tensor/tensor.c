@@ -90,6 +90,16 @@ static struct buffer *elements_new(enum dtype dt, int64_t count)
 
 /* ---- making and ending ---- */
 
+static enum mst_code no_memory(struct status *st, enum dtype dt, int ndim,
+                               const int64_t *dims)
+{
+    char text[SHAPE_TEXT_MAX];
+
+    return status_set(st, MST_RESOURCE_EXHAUSTED,
+                      "OOM when allocating tensor with shape%s and type %s",
+                      shape_text(ndim, dims, text), dtype_name(dt));
+}
+
 enum mst_code tensor_new(struct tensor *t, enum dtype dt, int ndim,
                          const int64_t *dims, struct status *st)
 {
@@ -104,19 +114,19 @@ enum mst_code tensor_new(struct tensor *t, enum dtype dt, int ndim,
         return status_set(st, MST_UNIMPLEMENTED,
                           "Tensors of rank %d are not supported, only up to %d",
                           ndim, TENSOR_RANK_MAX);
-    if (!shape_count(ndim, dims, dtype_size(dt), &count))
+    if (!shape_count(ndim, dims, 0, &count))
         return status_set(
             st, MST_INVALID_ARGUMENT,
             "Shape %s is not valid: negative or too many elements",
             shape_text(ndim, dims, text));
+    if (count > TENSOR_BYTES_MAX / (int64_t)dtype_size(dt))
+        return no_memory(st, dt, ndim, dims);
     if (dtype_is_plain(dt))
         buf = buffer_new((size_t)count * dtype_size(dt));
     else
         buf = elements_new(dt, count);
     if (!buf)
-        return status_set(st, MST_RESOURCE_EXHAUSTED,
-                          "OOM when allocating tensor with shape%s and type %s",
-                          shape_text(ndim, dims, text), dtype_name(dt));
+        return no_memory(st, dt, ndim, dims);
     tensor_wrap(t, dt, ndim, dims, buf, buf->data);
     return MST_OK;
 }
@@ -321,7 +331,8 @@ struct object **tensor_object(const struct tensor *t, int64_t at)
 bool shape_count(int ndim, const int64_t *dims, size_t elem_size,
                  int64_t *ret_count)
 {
-    int64_t limit = TENSOR_BYTES_MAX / (int64_t)(elem_size ? elem_size : 1);
+    int64_t limit =
+        elem_size ? TENSOR_BYTES_MAX / (int64_t)elem_size : INT64_MAX;
     int64_t count = 1;
     bool zero = false;
 

@@ -132,7 +132,7 @@ struct object **tensor_object(const struct tensor *t, int64_t at);
 /* ---- shapes ---- */
 
 /* Multiplies dimensions; false on a negative one, overflow, or more elements
- * of elem_size than TENSOR_BYTES_MAX. */
+ * of elem_size than TENSOR_BYTES_MAX (0: only as many as can be counted). */
 bool shape_count(int ndim, const int64_t *dims, size_t elem_size,
                  int64_t *ret_count);
 /* "[2,3]", as TensorFlow prints it; "<unknown>" for an unknown rank. */

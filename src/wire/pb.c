@@ -93,18 +93,15 @@ static bool skip_group(struct pb_in *in)
 bool pb_next(struct pb_in *in, struct pb_field *f)
 {
     while (!in->bad && in->at < in->end) {
-        if (!tag(in, f))
-            break;
-        if (f->wire == PB_START_GROUP) {
-            if (!skip_group(in))
-                break;
-            continue;
+        if (!tag(in, f)) {
+            in->bad = true;
+        } else if (f->wire == PB_START_GROUP) {
+            in->bad = !skip_group(in);
+        } else {
+            in->bad = !value(in, f);
+            return !in->bad;
         }
-        if (!value(in, f))
-            break;
-        return true;
     }
-    in->bad = in->bad || in->at < in->end;
     return false;
 }
 
