@@ -105,3 +105,13 @@ def test_checkpoint_of_one_kind_is_continued_on_the_other(cluster, tmp_path,
         if last:
             assert mean(log[:10]) < 1.5 * mean(last[-10:]) + 0.05
         last = log
+        if turn == 0:
+            local_reading(c.run("reader", "--dir=%s" % (tmp_path / "ckpt")))
+
+
+def local_reading(found):
+    """TensorFlow alone reads the checkpoint, both ways the same."""
+    assert found["embedding/words/table"][0] == [500, 16]
+    assert found["embedding/words/table/Adam"][0] == [500, 16]
+    for name, (shape, by_reader, in_session) in found.items():
+        assert by_reader == in_session, name
