@@ -71,3 +71,19 @@ each("StringFormat", "long", inputs=[f32(range(20)), s("x", 'y"')],
      template="{} and {}", placeholder="{}", summarize=2)
 each("StringToNumber", "no integer", string_tensor=s("1.5"),
      out_type="int32", fails=True)
+TEXTS = s("", "abc", "aaa", "s3://b/x", "foo123bar45", "\u00e9t\u00e9",
+          "a\nb", "x.y")
+for pattern in ("^s3://.*", "[a-c]+", "(a|b)*c?", "\\w+\\d*", "(?i)ABC", "\\b",
+                "\u00e9.*", "a{2,3}?", "[^\\d]+", "(?s).*", "x*"):
+    each("StaticRegexFullMatch", pattern, input=TEXTS, pattern=pattern)
+    each("RegexFullMatch", pattern, input=TEXTS, pattern=s0(pattern))
+    for every in (True, False):
+        each("StaticRegexReplace", "%s %d" % (pattern, every), input=TEXTS,
+             pattern=pattern, rewrite="<\\0>", replace_global=every)
+    each("RegexReplace", pattern, input=TEXTS, pattern=s0(pattern),
+         rewrite=s0("[\\0]"))
+each("RegexReplace", "groups", input=s("ab", "cd ef"),
+     pattern=s0("(\\w)(\\w)"), rewrite=s0("\\2\\1"))
+for pattern in ("(", "a**", "[b-a]", "\\1"):
+    each("RegexFullMatch", "bad " + pattern, input=TEXTS,
+         pattern=s0(pattern), fails=True)
