@@ -401,3 +401,11 @@ for op in ("LowerBound", "UpperBound"):
          out_type="int64", types=["float32"])
     each(op, "rows do not match", sorted_inputs=X(3, 1), values=X(2, 3),
          types=["float32"], fails=True)
+
+
+@graph("Pack", "in parallel", types=["float32", "int64", "bool"])
+def in_parallel(k, dtype):
+    rows = [k.feed(X(1, 4), dtype, i) for i in range(3)]
+    for row in rows:
+        row.set_shape([1, 4])
+    return k.raw.ParallelConcat(values=rows, shape=[3, 4])
