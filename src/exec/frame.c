@@ -117,25 +117,34 @@ static void schedule(struct step *s, const struct plan_node *n,
     ready_push(r, (struct item){ n, it, dead });
 }
 
+/*
+ * A dead value from an Enter makes the Merge dead at once: what would come
+ * round the loop never does. TensorFlow has the same rule, and its partitions
+ * rely on it: a loop that spans tasks is entered by control nodes of the other
+ * task even where it stands in a branch that is not taken, and waits for the
+ * dead condition. (A loop's Merge has two inputs.)
+ */
 static void deliver_merge(struct step *s, const struct plan_node *n,
                           struct iteration *it, int slot,
-                          struct op_value *value, struct ready *r)
+                          struct op_value *value, bool from_enter,
+                          struct ready *r)
 {
     atomic_uint *state = &it->state[n->index];
-    uint32_t old;
+    uint32_t old, count = from_enter && n->data_in == 2 ? 2 : 1;
 
     if (slot == EDGE_CONTROL) {
         old = atomic_fetch_sub_explicit(state, 1, memory_order_acq_rel);
         if (MERGE_LEFT(old) == 1) {
             if (old & MERGE_LIVE)
                 schedule(s, n, it, false, r);
-            else if (MERGE_DEAD(old) == n->data_in)
+            else if (MERGE_DEAD(old) >= (uint32_t)n->data_in)
                 schedule(s, n, it, true, r);
         }
     } else if (!value) {
-        old = atomic_fetch_add_explicit(state, MERGE_DEAD_ONE,
+        old = atomic_fetch_add_explicit(state, MERGE_DEAD_ONE * count,
                                         memory_order_acq_rel);
-        if (!MERGE_LEFT(old) && MERGE_DEAD(old) + 1 == n->data_in)
+        if (!MERGE_LEFT(old) && MERGE_DEAD(old) < (uint32_t)n->data_in &&
+            MERGE_DEAD(old) + count >= (uint32_t)n->data_in)
             schedule(s, n, it, true, r);
     } else {
         old =
@@ -153,16 +162,16 @@ static void deliver_merge(struct step *s, const struct plan_node *n,
 }
 
 /* Moves value (NULL: dead, or a control edge) in. */
-static void deliver(struct step *s, const struct plan_edge *e,
-                    struct iteration *it, struct op_value *value, bool dead,
-                    struct ready *r)
+static void deliver(struct step *s, const struct plan_node *from,
+                    const struct plan_edge *e, struct iteration *it,
+                    struct op_value *value, bool dead, struct ready *r)
 {
     const struct plan_node *n = &s->plan->nodes[e->dst];
     atomic_uint *state = &it->state[n->index];
     uint32_t old;
 
     if (n->kind == OP_MERGE) {
-        deliver_merge(s, n, it, e->slot, value, r);
+        deliver_merge(s, n, it, e->slot, value, from->kind == OP_ENTER, r);
         return;
     }
     if (value) {
@@ -194,15 +203,15 @@ static void deliver_all(struct step *s, const struct plan_node *n,
             struct op_value copy;
 
             if (!v || k == end - 1) {
-                deliver(s, &n->data[k], it, v, !v, r);
+                deliver(s, n, &n->data[k], it, v, !v, r);
             } else {
                 copy = value_copy(v);
-                deliver(s, &n->data[k], it, &copy, false, r);
+                deliver(s, n, &n->data[k], it, &copy, false, r);
             }
         }
     }
     for (int k = 0; k < n->control_count; k++)
-        deliver(s, &n->control[k], it, NULL, dead, r);
+        deliver(s, n, &n->control[k], it, NULL, dead, r);
 }
 
 /* ---- frames ---- */
