@@ -176,6 +176,31 @@ def branch_in_a_loop(k):
     return k.tf.while_loop(lambda i, x: i < 5, body, start(k, f32(1, 2)))
 
 
+for taken in (True, False):
+    @graph(LOOP, "a loop in a branch, %staken" % ("" if taken else "not "))
+    def loop_in_a_branch(k, taken=taken):
+        pred = k.x(n0(taken, "bool"))
+        pred.set_shape([])
+        i, x = start(k, f32(1, 2))
+        return k.tf.cond(pred, lambda: k.tf.while_loop(
+            lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0),
+            [k.tf.identity(i), k.tf.identity(x)])[1], lambda: x - 1.0)
+
+    @graph(LOOP, "a loop across tasks in a branch, %staken" % (
+        "" if taken else "not "))
+    def loop_across_in_a_branch(k, taken=taken):
+        def body(i, x):
+            with k.tf.device(k.task):
+                return i + 1, x * 2.0
+
+        pred = k.x(n0(taken, "bool"))
+        pred.set_shape([])
+        i, x = start(k, f32(1, 2))
+        return k.tf.cond(pred, lambda: k.tf.while_loop(
+            lambda i, x: i < 3, body,
+            [k.tf.identity(i), k.tf.identity(x)])[1], lambda: x - 1.0)
+
+
 @graph(LOOP, "one at a time")
 def one_at_a_time(k):
     return k.tf.while_loop(lambda i, x: i < 9, lambda i, x: (i + 1, x + 1.0),
