@@ -61,8 +61,8 @@ static inline int32_t to_i32f(float x)
 /* ---- loops: from s, T (loaded with LD into A) to d, D (stored with ST) ----
  */
 
-#define CAST(s, T, A, LD, d, D, EXPR)                                          \
-    static void cast_##s##_##d(void *out_, const void *in_, int64_t n)         \
+#define CAST(CLONES, s, T, A, LD, d, D, EXPR)                                  \
+    CLONES static void cast_##s##_##d(void *out_, const void *in_, int64_t n)  \
     {                                                                          \
         const T *in = in_;                                                     \
         D *out = out_;                                                         \
@@ -75,23 +75,23 @@ static inline int32_t to_i32f(float x)
     }
 
 #define TO_FLOATS(s, T, A, LD)                                                 \
-    CAST(s, T, A, LD, f32, float, x)                                           \
-    CAST(s, T, A, LD, f64, double, x)                                          \
-    CAST(s, T, A, LD, f16, half_bits, half_store((float)x))                    \
-    CAST(s, T, A, LD, bf16, bf16_bits, bf16_store((float)x))                   \
-    CAST(s, T, A, LD, b, bool, x != 0)
+    CAST(CLONES_##s, s, T, A, LD, f32, float, x)                               \
+    CAST(CLONES_##s, s, T, A, LD, f64, double, x)                              \
+    CAST(CLONES_##s, s, T, A, LD, f16, half_bits, half_store((float)x))        \
+    CAST(CLONES_##s, s, T, A, LD, bf16, bf16_bits, bf16_store((float)x))       \
+    CAST(CLONES_##s, s, T, A, LD, b, bool, x != 0)
 #define TO_COMPLEX(s, T, A, LD)                                                \
-    CAST(s, T, A, LD, c64, float complex, x)                                   \
-    CAST(s, T, A, LD, c128, double complex, x)
+    CAST(, s, T, A, LD, c64, float complex, x)                                 \
+    CAST(, s, T, A, LD, c128, double complex, x)
 #define TO_INTS(s, T, A, LD, KIND)                                             \
-    CAST(s, T, A, LD, i8, int8_t, KIND##_i8(x))                                \
-    CAST(s, T, A, LD, i16, int16_t, KIND##_i16(x))                             \
-    CAST(s, T, A, LD, i32, int32_t, KIND##_i32(x))                             \
-    CAST(s, T, A, LD, i64, int64_t, KIND##_i64(x))                             \
-    CAST(s, T, A, LD, u8, uint8_t, KIND##_u8(x))                               \
-    CAST(s, T, A, LD, u16, uint16_t, KIND##_u16(x))                            \
-    CAST(s, T, A, LD, u32, uint32_t, KIND##_u32(x))                            \
-    CAST(s, T, A, LD, u64, uint64_t, KIND##_u64(x))
+    CAST(, s, T, A, LD, i8, int8_t, KIND##_i8(x))                              \
+    CAST(, s, T, A, LD, i16, int16_t, KIND##_i16(x))                           \
+    CAST(, s, T, A, LD, i32, int32_t, KIND##_i32(x))                           \
+    CAST(, s, T, A, LD, i64, int64_t, KIND##_i64(x))                           \
+    CAST(, s, T, A, LD, u8, uint8_t, KIND##_u8(x))                             \
+    CAST(, s, T, A, LD, u16, uint16_t, KIND##_u16(x))                          \
+    CAST(, s, T, A, LD, u32, uint32_t, KIND##_u32(x))                          \
+    CAST(, s, T, A, LD, u64, uint64_t, KIND##_u64(x))
 #define WHOLE_i8(x)  (x)
 #define WHOLE_i16(x) (x)
 #define WHOLE_i32(x) (x)

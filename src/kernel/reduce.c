@@ -153,6 +153,25 @@ static void unit_finish(const struct job *j, int64_t unit, int64_t col,
     j->r->finish(j->out + (size_t)at * j->size, acc, MAX(cols, 1), j->count);
 }
 
+/* The usual case: rows that lie one after the other, a value each. */
+static void run_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct job *j = arg;
+    _Alignas(64) char acc[REDUCE_COLS_MAX * REDUCE_ACC_MAX];
+    int64_t n = j->s->dims[j->last];
+
+    for (int64_t u = begin; u < end; u += REDUCE_COLS_MAX) {
+        int64_t count = MIN(end - u, REDUCE_COLS_MAX);
+        const char *in = j->in + (size_t)(u * n) * j->size;
+
+        j->r->start(acc, count);
+        for (int64_t i = 0; i < count; i++)
+            j->r->row(acc + (size_t)i * j->r->acc_size,
+                      in + (size_t)(i * n) * j->size, n);
+        j->r->finish(j->out + (size_t)u * j->size, acc, count, n);
+    }
+}
+
 static void run_units(void *arg, int64_t begin, int64_t end)
 {
     const struct job *j = arg;
@@ -238,7 +257,8 @@ void reduce_run(const struct op_ctx *c, const struct reduce *r,
                   : 1;
     j.parts = MIN(j.parts, s->dims[j.last]);
     if (j.parts <= 1 || !j.count) {
-        op_for(c, j.units, unit_cost, run_units, &j);
+        op_for(c, j.units, unit_cost + 3,
+               j.rows && s->ndim <= 2 ? run_rows : run_units, &j);
         return;
     }
     j.part_size = (size_t)cols * r->acc_size;

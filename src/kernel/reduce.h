@@ -110,6 +110,15 @@ void reduce_run(const struct op_ctx *c, const struct reduce *r,
             in += rows * REDUCE_LANES;                                         \
             n -= rows * REDUCE_LANES;                                          \
         }                                                                      \
+        for (; n >= 4; n -= 4, in += 4) {                                      \
+            L x = MAP(LD(in[0])), y = MAP(LD(in[1]));                          \
+            L z = MAP(LD(in[2])), w = MAP(LD(in[3]));                          \
+                                                                               \
+            x = STEP(x, y);                                                    \
+            z = STEP(z, w);                                                    \
+            x = STEP(x, z);                                                    \
+            total = JOIN(total, x);                                            \
+        }                                                                      \
         for (; n > 0; n--, in++) {                                             \
             L x = MAP(LD(*in));                                                \
                                                                                \

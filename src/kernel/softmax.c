@@ -8,7 +8,7 @@
 #include "kernel/types.h"
 #include "kernel/vmath.h"
 
-#define LANES 16
+#define LANES 64
 
 /* ---- rows ---- */
 

@@ -104,23 +104,22 @@ static inline float half_load(half_bits h)
     return x.f;
 }
 
+/* Rounds to nearest even. All cases are computed and one is chosen, so that
+ * loops become vectors. */
 static inline half_bits half_store(float f)
 {
     union {
         float f;
         uint32_t u;
-    } x = { .f = f }, denorm = { .u = 0x3f000000u };
-    uint32_t sign = (x.u >> 16) & 0x8000u;
+    } x = { .f = f }, small;
+    uint32_t sign = (x.u >> 16) & 0x8000u, large, normal;
 
     x.u &= 0x7fffffffu;
-    if (x.u >= 0x47800000u) /* too large, infinity or NaN */
-        return (half_bits)(sign | (x.u > 0x7f800000u ? 0x7e00u : 0x7c00u));
-    if (x.u < 0x38800000u) { /* subnormal: let the adder round */
-        x.f += denorm.f;
-        return (half_bits)(sign | (x.u - denorm.u));
-    }
-    x.u += 0xc8000fffu + ((x.u >> 13) & 1u);
-    return (half_bits)(sign | (x.u >> 13));
+    large = x.u > 0x7f800000u ? 0x7e00u : 0x7c00u; /* NaN, or infinity */
+    small.f = x.f + 0.5f; /* subnormal: the adder rounds */
+    normal = (x.u + 0xc8000fffu + ((x.u >> 13) & 1u)) >> 13;
+    normal = x.u < 0x38800000u ? small.u - 0x3f000000u : normal;
+    return (half_bits)(sign | (x.u >= 0x47800000u ? large : normal));
 }
 
 #endif
