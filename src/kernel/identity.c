@@ -120,6 +120,47 @@ const struct op_def def_const = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, constant }, { 0 } },
 };
 
+static void append_value(struct status *st, const struct tensor *t, int64_t i)
+{
+    if (t->dtype == DT_STRING)
+        status_append(st, "%.*s", (int)tensor_str(t, i)->len,
+                      tensor_str(t, i)->data ? tensor_str(t, i)->data : "");
+    else if (dtype_is_int(t->dtype))
+        status_append(st, "%lld", (long long)tensor_int(t, i));
+    else if (t->dtype == DT_BOOL)
+        status_append(st, "%d", TENSOR_DATA(t, bool)[i]);
+    else if (t->dtype == DT_FLOAT)
+        status_append(st, "%g", TENSOR_DATA(t, float)[i]);
+    else if (t->dtype == DT_DOUBLE)
+        status_append(st, "%g", TENSOR_DATA(t, double)[i]);
+    else
+        status_append(st, "?");
+}
+
+/* "[1 2 3...]": the first few. */
+static void append_values(struct status *st, const struct tensor *t,
+                          int64_t most)
+{
+    int64_t n = most < 0 ? t->count : MIN(most, t->count);
+
+    status_append(st, " [");
+    for (int64_t i = 0; i < n; i++) {
+        status_append(st, "%s", i ? " " : "");
+        append_value(st, t, i);
+    }
+    status_append(st, n < t->count ? "...]" : "]");
+}
+
+static enum mst_code assert_init(struct op_node *n, struct status *st)
+{
+    int64_t *summarize = ARENA_NEW(n->arena, int64_t);
+
+    (void)st;
+    *summarize = op_attr_int(n, "summarize");
+    n->state = summarize;
+    return MST_OK;
+}
+
 static enum mst_code assert_true(struct op_ctx *c)
 {
     const struct tensor *t = op_in(c, 0);
@@ -130,21 +171,8 @@ static enum mst_code assert_true(struct op_ctx *c)
     if (*TENSOR_DATA(t, bool))
         return MST_OK;
     status_set(c->st, MST_INVALID_ARGUMENT, "assertion failed:");
-    for (int i = 1; i < c->node->in_count; i++) {
-        const struct tensor *d = op_in(c, i);
-
-        if (d->dtype == DT_STRING && d->count)
-            status_append(c->st, " [%.*s]", (int)tensor_str(d, 0)->len,
-                          tensor_str(d, 0)->data ? tensor_str(d, 0)->data : "");
-        else if (dtype_is_int(d->dtype) && d->count)
-            status_append(c->st, " [%lld%s]", (long long)tensor_int(d, 0),
-                          d->count > 1 ? "..." : "");
-        else if (d->dtype == DT_FLOAT && d->count)
-            status_append(c->st, " [%g%s]", *TENSOR_DATA(d, float),
-                          d->count > 1 ? "..." : "");
-        else
-            status_append(c->st, " []");
-    }
+    for (int i = 1; i < c->node->in_count; i++)
+        append_values(c->st, op_in(c, i), *(int64_t *)c->node->state);
     return MST_INVALID_ARGUMENT;
 }
 
@@ -153,5 +181,6 @@ const struct op_def def_assert = {
     .in = "condition: bool, data: T",
     .attr = "T: list(type) >= 1; summarize: int = 3",
     .flags = OP_STATEFUL,
+    .init = assert_init,
     .kernel = (const struct op_kernel[]){ { DT_ANY, assert_true }, { 0 } },
 };

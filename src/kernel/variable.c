@@ -10,9 +10,12 @@
 static struct object *make_ref_variable(void *arg, struct status *st)
 {
     struct op_node *n = arg;
+    struct variable *v;
 
     (void)st;
-    return &variable_new(n->name, dtype_base(n->out_types[0]), true)->o;
+    v = variable_new(n->name, dtype_base(n->out_types[0]), true);
+    v->shape = *op_attr_shape(n, "shape");
+    return &v->o;
 }
 
 static enum mst_code variable_init(struct op_node *n, struct status *st)
@@ -95,9 +98,13 @@ static enum mst_code assign_run(struct op_ctx *c)
     bool same;
 
     pthread_mutex_lock(&v->lock);
-    same = !tensor_set(&v->t) || tensor_same_shape(&v->t, op_in(c, 1));
-    if (!same)
+    if (tensor_set(&v->t)) {
+        same = tensor_same_shape(&v->t, op_in(c, 1));
         tensor_shape_text(&v->t, want);
+    } else {
+        same = shape_compatible(&v->shape, op_in(c, 1));
+        shape_text(v->shape.ndim, v->shape.dims, want);
+    }
     pthread_mutex_unlock(&v->lock);
     if (s->validate_shape && !same)
         return op_fail(c, MST_INVALID_ARGUMENT,
@@ -190,16 +197,49 @@ const struct op_def def_var_handle_op = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, var_handle_run }, { 0 } },
 };
 
+struct making {
+    const struct handle *h;
+    int dtype;
+};
+
 static struct object *make_resource_variable(void *arg, struct status *st)
 {
-    struct handle *h = arg;
+    const struct making *m = arg;
 
     (void)st;
-    return &variable_new(h->name, h->dtype, false)->o;
+    return &variable_new(m->h->name, m->dtype, false)->o;
+}
+
+static enum mst_code check_assigned(struct op_ctx *c, struct variable *v,
+                                    const struct tensor *value)
+{
+    char want[SHAPE_TEXT_MAX], got[SHAPE_TEXT_MAX];
+    bool same = true;
+
+    if (v->dtype != value->dtype)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Trying to assign variable with wrong dtype. Expected "
+                       "%s got %s",
+                       dtype_name(v->dtype), dtype_name(value->dtype));
+    if (!((const struct assign_state *)c->node->state)->validate_shape)
+        return MST_OK;
+    pthread_mutex_lock(&v->lock);
+    if (tensor_set(&v->t)) {
+        same = tensor_same_shape(&v->t, value);
+        tensor_shape_text(&v->t, want);
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (same)
+        return MST_OK;
+    return op_fail(c, MST_INVALID_ARGUMENT,
+                   "Trying to assign to variable with tensor with wrong "
+                   "shape. Expected %s got %s",
+                   want, tensor_shape_text(value, got));
 }
 
 static enum mst_code assign_variable_run(struct op_ctx *c)
 {
+    struct making m = { .dtype = op_in(c, 1)->dtype };
     struct handle *h;
     struct object *o;
     struct tensor value;
@@ -208,24 +248,14 @@ static enum mst_code assign_variable_run(struct op_ctx *c)
 
     if (rc)
         return rc;
-    if (h->dtype && op_in(c, 1)->dtype != h->dtype)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "Variable and value dtypes don't match; respectively, "
-                       "%s and %s",
-                       dtype_name(h->dtype), dtype_name(op_in(c, 1)->dtype));
-    rc = take_input(c, 1, &value);
-    if (rc)
-        return rc;
-    o = handle_get_or_make(h, make_resource_variable, h, c->st);
+    m.h = h;
+    o = handle_get_or_make(h, make_resource_variable, &m, c->st);
     v = CONTAINER(o, struct variable, o);
-    if (v->dtype == value.dtype)
+    rc = check_assigned(c, v, op_in(c, 1));
+    if (!rc)
+        rc = take_input(c, 1, &value);
+    if (!rc)
         variable_assign(v, &value);
-    else
-        rc = op_fail(c, MST_INVALID_ARGUMENT,
-                     "Trying to assign variable with wrong dtype. Expected %s "
-                     "got %s",
-                     dtype_name(v->dtype), dtype_name(value.dtype));
-    tensor_unref(&value);
     object_unref(o);
     return rc;
 }
@@ -236,6 +266,7 @@ const struct op_def def_assign_variable_op = {
     .attr = "dtype: type; validate_shape: bool = false",
     .flags = OP_STATEFUL,
     .key = "dtype",
+    .init = assign_init,
     .kernel =
         (const struct op_kernel[]){ { DT_ANY, assign_variable_run }, { 0 } },
 };
@@ -347,8 +378,9 @@ static enum mst_code destroy_run(struct op_ctx *c)
     if (rc)
         return rc;
     if (!handle_drop(h) && !s->ignore_lookup_error)
-        return op_fail(c, MST_NOT_FOUND, "Resource %s/%s/%s does not exist.",
-                       h->container, h->name, h->kind->name);
+        return op_fail(c, MST_NOT_FOUND,
+                       "Resource %s/%s/<unknown> does not exist.", h->container,
+                       h->name);
     return MST_OK;
 }
 

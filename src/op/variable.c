@@ -25,6 +25,7 @@ struct variable *variable_new(const char *name, int dtype, bool by_ref)
     pthread_mutex_init(&v->lock, NULL);
     v->dtype = dtype;
     v->by_ref = by_ref;
+    v->shape.ndim = -1;
     v->name = mem_str(name);
     return v;
 }

@@ -32,8 +32,9 @@ struct variable {
     pthread_mutex_t lock;
     struct tensor t; /* under lock; none until first assigned */
     int dtype;
-    bool by_ref;       /* reached by reference edges */
-    bool copy_on_read; /* under lock */
+    struct shape shape; /* as VariableV2 declares it; else unknown */
+    bool by_ref;        /* reached by reference edges */
+    bool copy_on_read;  /* under lock */
     char *name;
 };
 
