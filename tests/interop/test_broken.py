@@ -59,8 +59,8 @@ def plain(outcome):
     text = re.sub(r"vs\. \d+", "vs. N", text)
     text = re.sub(r"running on \S+\.", "running on HOST.", text)
     text = re.sub(r"Make sure the Op.*", "", text, flags=re.S)
-    text = re.sub(r"\b[0-9a-f]{16}\b", "HEX", text)
     text = re.sub(r"step \d+", "step N", text)
+    text = re.sub(r"\b[0-9a-f]{16}\b", "HEX", text)
     # The signature of an op; and what the allocator adds.
     text = re.sub(r"(Op<name=\w+);.*?>+(?=; NodeDef|\n|$)", r"\1>", text)
     text = re.sub(r"(OOM when .* and type \w+).*", r"\1", text, flags=re.S)
