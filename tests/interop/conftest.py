@@ -25,7 +25,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     for line in ("full: only with --full",
                  "trainer: repeated with TensorFlow 2.12",
-                 "sanitize: repeated with sanitizer builds of ours"):
+                 "sanitize: repeated with sanitizer builds of ours",
+                 "memory: looks at RSS, which sanitizers hold on to"):
         config.addinivalue_line("markers", line)
     if config.getoption("--ps") == "muster" and not cl.muster():
         raise pytest.UsageError(

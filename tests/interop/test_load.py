@@ -140,6 +140,7 @@ def test_blocked_steps_do_not_block_others(cluster):
         assert got == list(range(200))
 
 
+@pytest.mark.memory
 def test_cancelled_calls_leave_nothing(cluster, kind):
     """Calls given up by their clients: their waiters are gone, too."""
     if kind != "muster":
