@@ -48,6 +48,11 @@ def python():
     return os.environ.get("MUSTER_TF") or sys.executable
 
 
+def measurable():
+    """Whether memory means something: a sanitizer keeps what is freed."""
+    return not ("ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ)
+
+
 def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -111,16 +116,22 @@ class Task:
     def alive(self):
         return self.process is not None and self.process.poll() is None
 
-    def stop(self, how=signal.SIGKILL, timeout=30):
-        """Send a signal and see the process end; returns its exit code."""
+    def stop(self, how=signal.SIGKILL, timeout=30, report=False):
+        """Send a signal and see the process end, by force in the end.
+
+        Returns the stacks of what did not end, if asked for a report.
+        """
+        stacks = ""
         if self.alive():
             self.process.send_signal(how)
             try:
                 self.process.wait(timeout)
             except subprocess.TimeoutExpired:
+                if report:
+                    stacks = "\n--- stacks\n" + self.stacks()
                 self.process.kill()
                 self.process.wait()
-        return self.process.returncode if self.process else None
+        return stacks
 
     def text(self):
         return self.log.read_text(errors="replace") if self.log.exists() \
@@ -230,13 +241,29 @@ class Cluster:
         self.ready()
         return self
 
-    def __exit__(self, *exc):
-        for task in [*self.workers, *self.ps]:
+    def __exit__(self, error=None, *exc):
+        """Workers are killed; a ps of ours is asked to end, and ends well.
+
+        So every test sees that a server drains, and a sanitizer gets to say
+        what has leaked.
+        """
+        for task in self.workers:
             if task:
-                task.stop(signal.SIGKILL)
+                task.stop()
+        bad = []
+        for kind, task in zip(self.kinds, self.ps):
+            if kind == "muster" and task.alive():
+                stacks = task.stop(signal.SIGTERM, report=True)
+                if task.code != 0:
+                    bad.append("%s ended with code %s when asked to%s%s" % (
+                        task.name, task.code, stories([task]), stacks))
+            else:
+                task.stop()
         for ports in self.ports.values():
             for port in ports:
                 port.release()
+        if bad and not error:
+            raise Failed("\n".join(bad))
 
     def hosts(self, job):
         return ",".join(p.address for p in self.ports[job])
