@@ -256,12 +256,17 @@ static void grace_over(struct loop_timer *timer)
 {
     struct run_call *c = CONTAINER(timer, struct run_call, grace);
     struct run *r = c->run;
+    struct run_table *t = r->table;
     struct status st = STATUS_INIT;
 
     status_set(&st, MST_ABORTED, "Step %lld cancelled.  Cancelling rendezvous.",
                (long long)exchange_step_id(r->exchange));
-    steps_cleanup(r->table->steps, exchange_step_id(r->exchange), &st);
+    steps_cleanup(t->steps, exchange_step_id(r->exchange), &st);
     call_unref(c);
+    pthread_mutex_lock(&t->lock);
+    t->graces--;
+    pthread_cond_signal(&t->idle);
+    pthread_mutex_unlock(&t->lock);
 }
 
 static void call_cancelled(void *arg)
@@ -272,6 +277,9 @@ static void call_cancelled(void *arg)
     status_set(&st, MST_CANCELLED, "Step %lld cancelled.",
                (long long)exchange_step_id(c->run->exchange));
     atomic_fetch_add(&c->refs, 1);
+    pthread_mutex_lock(&c->run->table->lock);
+    c->run->table->graces++;
+    pthread_mutex_unlock(&c->run->table->lock);
     c->grace.fire = grace_over;
     loop_timer_set(c->loop, &c->grace, loop_now_ns(c->loop) + CANCEL_GRACE_NS);
     atomic_store(&c->run->gave_up, true);
@@ -461,6 +469,8 @@ void run_table_init(struct run_table *t, struct steps *steps,
                     struct sessions *sessions)
 {
     pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->idle, NULL);
+    t->graces = 0;
     map_init(&t->partial);
     t->steps = steps;
     t->sessions = sessions;
@@ -471,8 +481,13 @@ void run_table_done(struct run_table *t)
     struct map_slot *s;
     size_t at = 0;
 
+    pthread_mutex_lock(&t->lock);
+    while (t->graces)
+        pthread_cond_wait(&t->idle, &t->lock);
+    pthread_mutex_unlock(&t->lock);
     while ((s = map_next(&t->partial, &at)))
         run_unref(s->value);
     map_done(&t->partial);
+    pthread_cond_destroy(&t->idle);
     pthread_mutex_destroy(&t->lock);
 }

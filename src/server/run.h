@@ -20,13 +20,17 @@
 
 struct run_table {
     pthread_mutex_t lock;
-    struct map partial; /* step id -> run, under lock */
+    pthread_cond_t idle; /* graces became 0 */
+    int graces;          /* timers that will use the table, under lock */
+    struct map partial;  /* step id -> run, under lock */
     struct steps *steps;
     struct sessions *sessions;
 };
 
 void run_table_init(struct run_table *t, struct steps *steps,
                     struct sessions *sessions);
+/* Waits for the graces of peers that gave up just now: a second at most. The
+ * loops still run. */
 void run_table_done(struct run_table *t);
 
 /* Answers the call in any case. Inside of its start(). */
