@@ -22,7 +22,7 @@ struct spec_attr {
     const char *name;
     enum attr_kind kind;
     bool list;
-    uint64_t allowed;         /* bits of enum dtype; 0: any */
+    uint64_t allowed;        /* bits of enum dtype; 0: any */
     uint8_t order[DT_COUNT]; /* the same, as the record lists them */
     int allowed_count;
     const char *const *words; /* allowed strings, ends with NULL; or NULL */
