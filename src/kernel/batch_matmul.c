@@ -2,7 +2,7 @@
  * Products of many matrices at once: BatchMatMul, where both inputs have the
  * same batch, and V2 and V3, where batches are broadcast.
  */
-#include "base/mem.h"
+#include "kernel/batches.h"
 #include "kernel/product.h"
 #include "kernel/types.h"
 
@@ -26,10 +26,13 @@ static enum mst_code batch_init(struct op_node *n, struct status *st)
 static enum mst_code batch_v3_init(struct op_node *n, struct status *st)
 {
     int a = n->in_types[0], b = n->in_types[1], out = n->out_types[0];
-    bool bytes = (a == DT_INT8 || a == DT_UINT8) &&
-                 (b == DT_INT8 || b == DT_UINT8) && out == DT_INT32;
+    bool bytes_a = a == DT_INT8 || a == DT_UINT8;
+    bool bytes_b = b == DT_INT8 || b == DT_UINT8;
+    bool mixed = (bytes_a && bytes_b && out == DT_INT32) ||
+                 (bytes_a && b == DT_BFLOAT16 && out == DT_BFLOAT16) ||
+                 (bytes_b && a == DT_BFLOAT16 && out == DT_BFLOAT16);
 
-    if (!bytes && (a != b || a != out))
+    if (!mixed && (a != b || a != out || bytes_a))
         return status_set(
             st, MST_INVALID_ARGUMENT,
             "No OpKernel was registered to support Op '%s' used by {{node "
@@ -65,55 +68,6 @@ static enum mst_code check_ranks(struct op_ctx *c)
     return MST_OK;
 }
 
-/* Dimension i of the batch, counted so that the last is `ndim` - 1. */
-static int64_t batch_dim(const struct tensor *t, int i, int ndim)
-{
-    i -= ndim - (t->ndim - 2);
-    return i < 0 ? 1 : t->dims[i];
-}
-
-/* The shape of the output's batch. */
-static enum mst_code batch_shape(struct op_ctx *c, struct shape *ret)
-{
-    const struct tensor *x = op_in(c, 0), *y = op_in(c, 1);
-    char xt[SHAPE_TEXT_MAX], yt[SHAPE_TEXT_MAX];
-
-    ret->ndim = MAX(x->ndim, y->ndim) - 2;
-    for (int i = 0; i < ret->ndim; i++) {
-        int64_t dx = batch_dim(x, i, ret->ndim);
-        int64_t dy = batch_dim(y, i, ret->ndim);
-
-        if (dx != dy && dx != 1 && dy != 1)
-            return op_fail(c, MST_INVALID_ARGUMENT,
-                           "In[0] and In[1] must have compatible batch "
-                           "dimensions: %s vs. %s",
-                           tensor_shape_text(x, xt), tensor_shape_text(y, yt));
-        ret->dims[i] = dx == 1 ? dy : dx;
-    }
-    return MST_OK;
-}
-
-/* Where in t each matrix of the batch begins. */
-static void batch_offsets(const struct tensor *t, const struct shape *batch,
-                          int64_t count, int64_t *ret)
-{
-    int64_t size = t->dims[t->ndim - 2] * t->dims[t->ndim - 1];
-
-    for (int64_t b = 0; b < count; b++) {
-        int64_t rest = b, step = size, at = 0;
-
-        for (int i = batch->ndim - 1; i >= 0; i--) {
-            int64_t d = batch_dim(t, i, batch->ndim);
-
-            if (d != 1)
-                at += rest % batch->dims[i] * step;
-            rest /= batch->dims[i];
-            step *= d;
-        }
-        ret[b] = at;
-    }
-}
-
 static enum mst_code run(struct op_ctx *c, struct gemm *g,
                          const struct shape *batch)
 {
@@ -130,10 +84,11 @@ static enum mst_code run(struct op_ctx *c, struct gemm *g,
     if (rc)
         return rc;
     places = at.data;
-    batch_offsets(x, batch, g->batch, places);
-    batch_offsets(y, batch, g->batch, places + g->batch);
-    for (int64_t i = 0; i < g->batch; i++)
+    for (int64_t i = 0; i < g->batch; i++) {
+        places[i] = batches_at(x, batch, i);
+        places[g->batch + i] = batches_at(y, batch, i);
         places[2 * g->batch + i] = i * g->m * g->n;
+    }
     g->a_at = places;
     g->b_at = places + g->batch;
     g->c_at = places + 2 * g->batch;
@@ -154,9 +109,11 @@ static enum mst_code batch_matmul(struct op_ctx *c)
 
     if (rc)
         return rc;
-    rc = batch_shape(c, &out);
-    if (rc)
-        return rc;
+    if (!batches_shape(x, y, &out))
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "In[0] and In[1] must have compatible batch "
+                       "dimensions: %s vs. %s",
+                       tensor_shape_text(x, xt), tensor_shape_text(y, yt));
     xd = &x->dims[x->ndim - 2];
     yd = &y->dims[y->ndim - 2];
     if (xd[!s->adj_x] != yd[s->adj_y])

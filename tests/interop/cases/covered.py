@@ -16,3 +16,9 @@ covered("TensorArrayV2 TensorArrayGradV2 TensorArrayWriteV2 "
         "TensorArrayReadV2 TensorArrayGatherV2 TensorArrayScatterV2 "
         "TensorArrayConcatV2 TensorArraySplitV2 TensorArraySizeV2 "
         "TensorArrayCloseV2", "the third form, which has the same kernels")
+# Names of before TensorFlow 1.0, which graphs of today cannot have.
+covered("BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant "
+        "BatchMatrixInverse BatchMatrixSolve BatchMatrixSolveLs "
+        "BatchMatrixTriangularSolve BatchSelfAdjointEig BatchSelfAdjointEigV2 "
+        "BatchSvd BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart "
+        "BatchMatrixSetDiag", "the names without Batch, with the same kernels")
