@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kernel/number.h"
 #include "kernel/real.h"
 #include "kernel/text.h"
 #include "kernel/types.h"
@@ -53,8 +54,7 @@ static bool read_signed(const char *text, char **end, enum dtype dt, void *ret)
     return *end != text;
 }
 
-/* The whole of s but for space around it. */
-static bool read_number(const struct str *s, enum dtype dt, void *ret)
+bool number_read(const struct str *s, enum dtype dt, void *ret)
 {
     size_t begin = 0, end = s->len;
     char small[64], *text = small, *stop;
@@ -98,7 +98,7 @@ static enum mst_code string_to_number(struct op_ctx *c)
         uint8_t *to =
             (uint8_t *)op_out(c, 0)->data + (size_t)i * dtype_size(dt);
 
-        if (!read_number(s, dt, to))
+        if (!number_read(s, dt, to))
             rc = op_fail(c, MST_INVALID_ARGUMENT,
                          "StringToNumberOp could not correctly convert string: "
                          "%.*s",
