@@ -33,19 +33,6 @@ static enum mst_code make_call_node(struct plan *p, struct plan_node *n,
     return rc ? rc : call_init_direct(&n->op, g->function->name, st);
 }
 
-static enum mst_code bad_input_count(const struct plan_node *n, int given,
-                                     struct status *st)
-{
-    status_set(st, MST_INVALID_ARGUMENT, "NodeDef expected inputs '");
-    for (int i = 0; i < n->op.in_count; i++)
-        status_append(st, "%s%s", i ? ", " : "", dtype_name(n->op.in_types[i]));
-    status_append(st,
-                  "' do not match %d inputs specified; Op<name=%s>; NodeDef: "
-                  "{{node %s}}",
-                  given, n->op.def->name, n->op.name);
-    return MST_INVALID_ARGUMENT;
-}
-
 static enum mst_code make_node(struct plan *p, int at,
                                const struct graph_node *g, struct status *st)
 {
@@ -74,7 +61,9 @@ static enum mst_code make_node(struct plan *p, int at,
     n->flags = n->op.def->flags;
     p->has_blocking |= (n->flags & OP_BLOCKING) != 0;
     if (g->data_count != n->op.in_count)
-        return bad_input_count(n, g->data_count, st);
+        return graph_bad_input_count(n->op.name, n->op.def->name,
+                                     n->op.in_types, n->op.in_count,
+                                     g->data_count, st);
     return MST_OK;
 }
 
@@ -95,22 +84,13 @@ static enum mst_code check_edge(struct plan *p, const struct graph *g, int dst,
     const struct graph_input *in = &g->nodes[dst].inputs[input];
     const struct plan_node *d = &p->nodes[dst], *s = &p->nodes[in->node];
     int want = d->op.in_types[input], got;
+    enum mst_code rc =
+        graph_check_edge(d->op.name, input, want, s->op.name, in->output,
+                         s->op.out_count, s->op.out_types, st);
 
-    if (in->output >= s->op.out_count)
-        return status_set(
-            st, MST_INVALID_ARGUMENT,
-            "Node '%s': Connecting to invalid output %d of source node %s "
-            "which has %d outputs.",
-            d->op.name, in->output, s->op.name, s->op.out_count);
+    if (rc)
+        return rc;
     got = s->op.out_types[in->output];
-    if (dtype_base(got) != dtype_base(want) ||
-        (dtype_is_ref(want) && !dtype_is_ref(got)))
-        return status_set(
-            st, MST_INVALID_ARGUMENT,
-            "Input %d of node %s was passed %s from %s:%d incompatible with "
-            "expected %s.",
-            input, d->op.name, dtype_name(got), s->op.name, in->output,
-            dtype_name(want));
     if (dtype_is_ref(want))
         *ret_how = is_handle_arg(d, input) ? IN_HANDLE : IN_REF;
     else if (!dtype_is_ref(got))
@@ -394,6 +374,12 @@ enum mst_code plan_new(struct graph_library *lib, const struct op_env *env,
     enum mst_code rc;
 
     p->lib = lib;
+    for (int i = 0; i < lib->main.count; i++) {
+        const struct op_def *def = lib->main.nodes[i].def;
+
+        p->arg_count += def && def->kind == OP_ARG;
+        p->ret_count += def && def->kind == OP_RETVAL;
+    }
     rc = compile(p, &lib->main, st);
     p->env.segment = NULL; /* it is the session's, which may end first */
     if (rc)

@@ -25,7 +25,7 @@ struct building {
     struct status *st;
 };
 
-static enum mst_code unknown_op(struct status *st, const char *op)
+enum mst_code graph_unknown_op(const char *op, struct status *st)
 {
     char host[128] = "localhost";
 
@@ -46,6 +46,15 @@ static bool name_valid(const char *name)
                               "vwxyz0123456789_.-/>\\")];
 }
 
+enum mst_code graph_check_name(const char *name, struct status *st)
+{
+    if (name_valid(name))
+        return MST_OK;
+    return status_set(st, MST_INVALID_ARGUMENT,
+                      "Node '%.200s': Node name contains invalid characters",
+                      name);
+}
+
 static enum mst_code enter_node(struct building *b, int at,
                                 const Tensorflow__NodeDef *d)
 {
@@ -55,10 +64,8 @@ static enum mst_code enter_node(struct building *b, int at,
     n->name = arena_str(arena, d->name);
     n->op = arena_str(arena, d->op);
     n->device = arena_str(arena, d->device);
-    if (!name_valid(n->name))
-        return status_set(
-            b->st, MST_INVALID_ARGUMENT,
-            "Node '%.200s': Node name contains invalid characters", n->name);
+    if (graph_check_name(n->name, b->st))
+        return b->st->code;
     if (map_put_str(&b->names, n->name, (void *)(intptr_t)(at + 1)))
         return status_set(b->st, MST_INVALID_ARGUMENT,
                           "Node '%.200s' is not unique", n->name);
@@ -66,7 +73,7 @@ static enum mst_code enter_node(struct building *b, int at,
     if (!n->def) {
         n->function = graph_function_find(b->lib, n->op);
         if (!n->function)
-            return unknown_op(b->st, n->op);
+            return graph_unknown_op(n->op, b->st);
     }
     return graph_attrs(b->lib, n->name, d->attr, d->n_attr, b->args,
                        b->arg_count, &n->attrs, &n->attr_count, b->st);
@@ -87,30 +94,40 @@ static int find_name(struct building *b, const char *text, size_t len)
     return (int)(intptr_t)map_get(&b->names, text, len) - 1;
 }
 
-/* "n", "n:2" or "^n". */
+const char *graph_input_split(const char *text, size_t len, size_t *ret_len,
+                              int *ret_output)
+{
+    size_t digits = 0;
+    int output = 0, unit = 1;
+
+    if (len && *text == '^') {
+        *ret_output = -1;
+        *ret_len = len - 1;
+        return text + 1;
+    }
+    while (digits < len && digits < 7 && text[len - digits - 1] >= '0' &&
+           text[len - digits - 1] <= '9') {
+        output += (text[len - ++digits] - '0') * unit;
+        unit *= 10;
+    }
+    if (digits && digits < len && text[len - digits - 1] == ':') {
+        *ret_output = output;
+        *ret_len = len - digits - 1;
+    } else {
+        *ret_output = 0;
+        *ret_len = len;
+    }
+    return text;
+}
+
 static enum mst_code parse_input(struct building *b, struct graph_node *n,
                                  const char *text, struct graph_input *ret)
 {
-    const char *name = text + (*text == '^');
-    const char *colon = strrchr(name, ':');
-    char *end = NULL;
-    long output = 0;
+    size_t len;
+    const char *name =
+        graph_input_split(text, strlen(text), &len, &ret->output);
 
-    if (*text == '^') {
-        ret->output = -1;
-        ret->node = find_name(b, name, strlen(name));
-        return ret->node < 0 ? bad_input(b, n, text) : MST_OK;
-    }
-    if (colon && colon[1] >= '0' && colon[1] <= '9') {
-        output = strtol(colon + 1, &end, 10);
-        if (*end || output > 1 << 20)
-            colon = NULL;
-    } else {
-        colon = NULL;
-    }
-    ret->output = colon ? (int)output : 0;
-    ret->node =
-        find_name(b, name, colon ? (size_t)(colon - name) : strlen(name));
+    ret->node = find_name(b, name, len);
     return ret->node < 0 ? bad_input(b, n, text) : MST_OK;
 }
 
@@ -221,6 +238,45 @@ static enum mst_code connect(struct building *b, int at,
     return MST_OK;
 }
 
+/* ---- what an edge must be ---- */
+
+enum mst_code graph_check_edge(const char *dst, int input, int want,
+                               const char *src, int output, int out_count,
+                               const int *out_types, struct status *st)
+{
+    int got;
+
+    if (output >= out_count)
+        return status_set(
+            st, MST_INVALID_ARGUMENT,
+            "Node '%s': Connecting to invalid output %d of source node %s "
+            "which has %d outputs.",
+            dst, output, src, out_count);
+    got = out_types[output];
+    if (dtype_base(got) != dtype_base(want) ||
+        (dtype_is_ref(want) && !dtype_is_ref(got)))
+        return status_set(
+            st, MST_INVALID_ARGUMENT,
+            "Input %d of node %s was passed %s from %s:%d incompatible with "
+            "expected %s.",
+            input, dst, dtype_name(got), src, output, dtype_name(want));
+    return MST_OK;
+}
+
+enum mst_code graph_bad_input_count(const char *name, const char *op,
+                                    const int *types, int count, int given,
+                                    struct status *st)
+{
+    status_set(st, MST_INVALID_ARGUMENT, "NodeDef expected inputs '");
+    for (int i = 0; i < count; i++)
+        status_append(st, "%s%s", i ? ", " : "", dtype_name(types[i]));
+    status_append(st,
+                  "' do not match %d inputs specified; Op<name=%s>; NodeDef: "
+                  "{{node %s}}",
+                  given, op, name);
+    return MST_INVALID_ARGUMENT;
+}
+
 /* ---- cycles ---- */
 
 /* Back edges of loops are the only ones allowed: from NextIteration to Merge.*/
@@ -281,8 +337,6 @@ static enum mst_code check_acyclic(const struct graph *g, struct status *st)
 static enum mst_code check_versions(const Tensorflow__VersionDef *v,
                                     struct status *st)
 {
-    if (!v)
-        return MST_OK;
     if (v->min_consumer > GRAPH_VERSION)
         return status_set(
             st, MST_INVALID_ARGUMENT,
@@ -297,6 +351,19 @@ static enum mst_code check_versions(const Tensorflow__VersionDef *v,
                 "TensorFlow: this version is likely buggy.",
                 GRAPH_VERSION);
     return MST_OK;
+}
+
+enum mst_code graph_check_versions(const void *data, size_t len,
+                                   struct status *st)
+{
+    Tensorflow__VersionDef *v =
+        CONTROL_UNPACK(tensorflow__version_def, data, len);
+    enum mst_code rc = v ? check_versions(v, st)
+                         : status_set(st, MST_INVALID_ARGUMENT,
+                                      "The graph's versions cannot be read");
+
+    control_free(v);
+    return rc;
 }
 
 static void add_functions(struct graph_library *lib)
@@ -332,18 +399,25 @@ static enum mst_code build_main(struct building *b, Tensorflow__GraphDef *def)
     return rc ? rc : check_acyclic(b->g, b->st);
 }
 
-enum mst_code graph_library_new(Tensorflow__GraphDef *def,
-                                struct graph_library **ret, struct status *st)
+struct graph_library *graph_library_new_empty(void)
 {
     struct graph_library *lib = MEM_NEW(struct graph_library);
-    struct building b = { .lib = lib, .g = &lib->main, .st = st };
-    enum mst_code rc;
 
     arena_init(&lib->arena);
     map_init(&lib->functions);
+    return lib;
+}
+
+enum mst_code graph_library_new(Tensorflow__GraphDef *def,
+                                struct graph_library **ret, struct status *st)
+{
+    struct graph_library *lib = graph_library_new_empty();
+    struct building b = { .lib = lib, .g = &lib->main, .st = st };
+    enum mst_code rc;
+
     map_init(&b.names);
     lib->source = def;
-    rc = check_versions(def->versions, st);
+    rc = def->versions ? check_versions(def->versions, st) : MST_OK;
     if (!rc) {
         add_functions(lib);
         rc = build_main(&b, def);

@@ -60,6 +60,7 @@ struct graph_library {
 enum mst_code graph_library_new(Tensorflow__GraphDef *def,
                                 struct graph_library **ret,
                                 struct status *st) MUST_USE;
+struct graph_library *graph_library_new_empty(void);
 void graph_library_free(struct graph_library *lib); /* accepts NULL */
 
 const struct graph_function *
@@ -76,6 +77,26 @@ enum mst_code graph_function_types(struct graph_library *lib,
                                    const struct attr *args, int arg_count,
                                    bool outputs, int **ret_types,
                                    int *ret_count, struct status *st) MUST_USE;
+
+/* ---- the checks that every graph goes through, with TensorFlow's texts ----
+ */
+
+enum mst_code graph_check_name(const char *name, struct status *st) MUST_USE;
+enum mst_code graph_check_versions(const void *data, size_t len,
+                                   struct status *st) MUST_USE;
+enum mst_code graph_unknown_op(const char *op, struct status *st);
+/* want: the type that input number `input` of dst expects. */
+enum mst_code graph_check_edge(const char *dst, int input, int want,
+                               const char *src, int output, int out_count,
+                               const int *out_types,
+                               struct status *st) MUST_USE;
+enum mst_code graph_bad_input_count(const char *name, const char *op,
+                                    const int *types, int count, int given,
+                                    struct status *st);
+/* Takes "n", "n:2" or "^n" apart: the name (part of the text), and the output
+ * or -1 for a control input. */
+const char *graph_input_split(const char *text, size_t len, size_t *ret_len,
+                              int *ret_output);
 
 /* Makes the attributes of a node: graph/attrs.c. */
 enum mst_code graph_attrs(struct graph_library *lib, const char *node_name,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/device.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cluster/device.h"
 #include "server/message.h"
 
 #define BUCKETS 64

@@ -19,6 +19,11 @@ const size_t message_restarted_len = sizeof(message_restarted) - 1;
 
 _Static_assert(sizeof(RESTARTED) - 1 == 0x4a, "the lengths above");
 
+bool message_is_restarted(const uint8_t *details, size_t len)
+{
+    return memmem(details, len, RESTARTED, sizeof(RESTARTED) - 1) != NULL;
+}
+
 static struct message_text text(const struct pb_field *f)
 {
     return (struct message_text){ (const char *)f->data, f->len };
@@ -195,13 +200,82 @@ void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
     put_content(m, t);
 }
 
-void run_graph_put_error(struct rpc_msg *m, const struct status *st)
+static void put_error(struct rpc_msg *m, uint32_t code_field,
+                      const struct status *st)
 {
     struct pb_out o;
 
     pb_out_init(&o);
-    pb_put_uint(&o, 5, (uint64_t)st->code);
-    pb_put_bytes(&o, 6, st->msg, strlen(st->msg));
+    pb_put_uint(&o, code_field, (uint64_t)st->code);
+    pb_put_bytes(&o, code_field + 1, st->msg, strlen(st->msg));
+    rpc_msg_copy(m, o.data, o.len);
+    pb_out_done(&o);
+}
+
+void run_graph_put_error(struct rpc_msg *m, const struct status *st)
+{
+    put_error(m, 5, st);
+}
+
+void run_graph_put_request(struct rpc_msg *m, const struct run_graph_request *r)
+{
+    struct pb_out o;
+
+    pb_out_init(&o);
+    pb_put_bytes(&o, RUN_GRAPH_HANDLE, r->graph_handle.data,
+                 r->graph_handle.len);
+    pb_put_uint(&o, RUN_STEP_ID, (uint64_t)r->step_id);
+    if (r->record_timeline)
+        pb_put_bytes(&o, RUN_EXEC_OPTS, "\x18\x01", 2);
+    else
+        pb_put_bytes(&o, RUN_EXEC_OPTS, "", 0);
+    pb_put_bytes(&o, RUN_SESSION_HANDLE, r->session_handle.data,
+                 r->session_handle.len);
+    pb_put_uint(&o, RUN_STORE_ERRORS, r->store_errors);
+    pb_put_uint(&o, RUN_SESSION_CALLED, r->create_worker_session_called);
+    pb_put_uint(&o, RUN_REQUEST_ID, (uint64_t)r->request_id);
+    rpc_msg_copy(m, o.data, o.len);
+    pb_out_done(&o);
+}
+
+/* ---- answers of the master ---- */
+
+void run_step_put_error(struct rpc_msg *m, const struct status *st)
+{
+    put_error(m, 3, st);
+}
+
+void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t)
+{
+    struct tensor_proto_size size = tensor_proto_size(t);
+    struct pb_out o;
+
+    pb_out_init(&o);
+    pb_put_tag(&o, 1, PB_LEN);
+    pb_put_varint(&o, size.head + size.content);
+    tensor_proto_put_head(&o, t, size);
+    rpc_msg_copy(m, o.data, o.len);
+    pb_out_done(&o);
+    put_content(m, t);
+}
+
+void message_put_bytes(struct rpc_msg *m, uint32_t field, const void *data,
+                       size_t len)
+{
+    struct pb_out o;
+
+    pb_out_init(&o);
+    pb_put_bytes(&o, field, data, len);
+    rpc_msg_copy(m, o.data, o.len);
+    pb_out_done(&o);
+}
+
+void message_put_uint(struct rpc_msg *m, uint32_t field, uint64_t value)
+{
+    struct pb_out o;
+
+    pb_out_init(&o);
+    pb_put_uint(&o, field, value);
     rpc_msg_copy(m, o.data, o.len);
     pb_out_done(&o);
 }

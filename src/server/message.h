@@ -43,6 +43,20 @@ void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
                         const struct tensor *t);
 void run_graph_put_error(struct rpc_msg *m, const struct status *st);
 
+/* The request of a master. */
+void run_graph_put_request(struct rpc_msg *m,
+                           const struct run_graph_request *r);
+
+/* RunStepResponse: its results are laid out as RunGraph's. */
+void run_step_put_error(struct rpc_msg *m, const struct status *st);
+/* RunCallableResponse: appends a result. */
+void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t);
+
+/* Single fields. */
+void message_put_bytes(struct rpc_msg *m, uint32_t field, const void *data,
+                       size_t len);
+void message_put_uint(struct rpc_msg *m, uint32_t field, uint64_t value);
+
 struct recv_tensor_request {
     int64_t step_id, request_id;
     struct message_text key;
@@ -72,5 +86,6 @@ enum mst_code recv_tensor_finish(struct recv_tensor_answer *a,
 /* A serialized GrpcPayloadContainer that says: this worker has restarted. */
 extern const uint8_t message_restarted[];
 extern const size_t message_restarted_len;
+bool message_is_restarted(const uint8_t *details, size_t len);
 
 #endif

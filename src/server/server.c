@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "rpc/server.h"
+#include "server/master.h"
 #include "server/worker.h"
 
 #define TRIM_EVERY_NS 1000000000ull
@@ -18,6 +19,7 @@ struct server {
     struct pool *pool;
     struct rpc_server *rpc;
     struct worker *worker;
+    struct master *master;
     uint16_t port;
     struct loop_timer trim;
     struct loop_task begin;
@@ -52,6 +54,7 @@ static void server_free(struct server *s)
 {
     rpc_server_free(s->rpc);
     pool_free(s->pool);
+    master_free(s->master);
     worker_free(s->worker);
     loop_group_free(s->loops);
     pthread_mutex_destroy(&s->lock);
@@ -74,8 +77,15 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                                                   .cluster = opts->cluster,
                                                   .loops = s->loops,
                                                   .pool = s->pool });
+    s->master = master_new(&(struct master_opts){ .job = opts->job,
+                                                  .task = opts->task,
+                                                  .cluster = opts->cluster,
+                                                  .worker = s->worker,
+                                                  .loops = s->loops,
+                                                  .pool = s->pool });
     s->rpc = rpc_server_new(&(struct rpc_server_opts){ .group = s->loops });
     worker_add_methods(s->worker, s->rpc);
+    master_add_methods(s->master, s->rpc);
     rc = rpc_server_listen(s->rpc, opts->bind, &s->port, st);
     if (rc) {
         server_free(s);
@@ -110,6 +120,7 @@ static void on_stopped(void *arg)
 
 void server_stop(struct server *s, uint64_t grace_ms)
 {
+    master_stop(s->master);
     rpc_server_stop(s->rpc, grace_ms, on_stopped, s);
     pthread_mutex_lock(&s->lock);
     while (!s->stopped)

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cluster/device.h"
 #include "graph/graph.h"
 #include "proto/worker.pb-c.h"
 #include "server/dedup.h"
 #include "server/message.h"
+#include "server/reply.h"
 #include "server/run.h"
 #include "server/session.h"
 #include "server/stats.h"
@@ -39,42 +40,6 @@ struct worker {
 
 /* ---- answers ---- */
 
-static void reply_empty(struct rpc_call *call)
-{
-    struct rpc_msg m;
-
-    rpc_msg_init(&m);
-    rpc_call_reply(call, &m);
-}
-
-static void reply_message(struct rpc_call *call, const ProtobufCMessage *p)
-{
-    size_t len = protobuf_c_message_get_packed_size(p);
-    struct rpc_msg m;
-    uint8_t *at;
-
-    rpc_msg_init(&m);
-    at = rpc_msg_reserve(&m, len);
-    if (at)
-        protobuf_c_message_pack(p, at);
-    rpc_call_reply(call, &m);
-}
-
-static void fail(struct rpc_call *call, const struct status *st)
-{
-    rpc_call_fail(call, st, st->worker_restarted ? message_restarted : NULL,
-                  st->worker_restarted ? message_restarted_len : 0);
-}
-
-static void fail_with(struct rpc_call *call, enum mst_code code,
-                      const char *text)
-{
-    struct status st = STATUS_INIT;
-
-    status_set(&st, code, "%s", text);
-    fail(call, &st);
-}
-
 /* The request as a control message; answers the call when it is none. */
 static void *unpack(struct rpc_call *call,
                     const ProtobufCMessageDescriptor *type)
@@ -83,7 +48,7 @@ static void *unpack(struct rpc_call *call,
     void *message = control_unpack(type, d->data, d->len);
 
     if (!message)
-        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
     return message;
 }
 
@@ -93,19 +58,11 @@ static void *unpack(struct rpc_call *call,
 
 static void get_status(struct rpc_call *call, void *arg)
 {
-    struct worker *w = arg;
-    Tensorflow__DeviceAttributes cpu = TENSORFLOW__DEVICE_ATTRIBUTES__INIT;
-    Tensorflow__DeviceAttributes *list[] = { &cpu };
-    Tensorflow__GetStatusResponse r = TENSORFLOW__GET_STATUS_RESPONSE__INIT;
+    struct pb_out o;
 
-    cpu.name = w->device;
-    cpu.device_type = "CPU";
-    cpu.memory_limit = MEMORY_LIMIT;
-    cpu.incarnation = w->incarnation;
-    cpu.xla_global_id = -1;
-    r.n_device_attributes = 1;
-    r.device_attributes = list;
-    reply_message(call, &r.base);
+    pb_out_init(&o);
+    worker_put_device(arg, &o, 1);
+    reply_bytes(call, &o);
 }
 
 static void create_worker_session(struct rpc_call *call, void *arg)
@@ -118,7 +75,7 @@ static void create_worker_session(struct rpc_call *call, void *arg)
     if (!q)
         return;
     if (sessions_create(&w->sessions, q, &st))
-        fail(call, &st);
+        reply_fail(call, &st);
     else
         reply_empty(call);
     control_free(q);
@@ -167,23 +124,18 @@ static enum mst_code check_devices(const struct session *session,
     return MST_OK;
 }
 
-static enum mst_code register_plan(struct worker *w, struct session *session,
-                                   Tensorflow__RegisterGraphRequest *q,
-                                   char **ret_handle, struct status *st)
+enum mst_code worker_compile(struct worker *w, struct session *session,
+                             Tensorflow__GraphDef *def, struct plan **ret,
+                             struct status *st)
 {
     struct op_env env = { .resources = session->resources,
                           .pool = w->pool,
                           .device = session->device,
                           .device_incarnation = w->incarnation,
                           .segment = session->segment };
-    Tensorflow__GraphDef *def = q->graph_def;
     struct graph_library *lib;
-    struct plan *plan;
     enum mst_code rc;
 
-    if (!def) /* an empty graph is not written at all */
-        def = CONTROL_UNPACK(tensorflow__graph_def, NULL, 0);
-    q->graph_def = NULL; /* taken over */
     rc = graph_library_new(def, &lib, st);
     if (rc)
         return rc;
@@ -192,7 +144,21 @@ static enum mst_code register_plan(struct worker *w, struct session *session,
         graph_library_free(lib);
         return rc;
     }
-    rc = plan_new(lib, &env, &plan, st);
+    return plan_new(lib, &env, ret, st);
+}
+
+static enum mst_code register_plan(struct worker *w, struct session *session,
+                                   Tensorflow__RegisterGraphRequest *q,
+                                   char **ret_handle, struct status *st)
+{
+    Tensorflow__GraphDef *def = q->graph_def;
+    struct plan *plan;
+    enum mst_code rc;
+
+    if (!def) /* an empty graph is not written at all */
+        def = CONTROL_UNPACK(tensorflow__graph_def, NULL, 0);
+    q->graph_def = NULL; /* taken over */
+    rc = worker_compile(w, session, def, &plan, st);
     if (!rc)
         *ret_handle = sessions_add_graph(&w->sessions, session, plan);
     return rc;
@@ -220,7 +186,7 @@ static void register_job(struct pool_job *job)
         if (!rc)
             rc = register_plan(w, session, q, &handle, &st);
         if (rc) {
-            fail(r->call, &st);
+            reply_fail(r->call, &st);
         } else {
             answer.graph_handle = handle;
             reply_message(r->call, &answer.base);
@@ -261,7 +227,7 @@ static void deregister_graph(struct rpc_call *call, void *arg)
     if (!rc)
         rc = sessions_remove_graph(&w->sessions, session, q->graph_handle, &st);
     if (rc)
-        fail(call, &st);
+        reply_fail(call, &st);
     else
         reply_empty(call);
     session_unref(session);
@@ -277,12 +243,13 @@ static void run_graph_start(struct rpc_call *call, void *arg)
     struct run_graph_request q;
 
     if (!run_graph_parse(&q, d->data, d->len)) {
-        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
         return;
     }
     if (!dedup_add(&w->run_ids, q.request_id)) {
-        fail_with(call, MST_ABORTED,
-                  "The same RunGraph (Worker) request was received twice.");
+        reply_fail_with(
+            call, MST_ABORTED,
+            "The same RunGraph (Worker) request was received twice.");
         return;
     }
     atomic_fetch_add_explicit(&w->steps_run, 1, memory_order_relaxed);
@@ -297,7 +264,7 @@ static void cleanup_graph(struct rpc_call *call, void *arg)
     struct status st = STATUS_INIT;
 
     if (!recv_tensor_parse(&q, d->data, d->len)) {
-        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
         return;
     }
     status_set(&st, MST_ABORTED, "Cleanup %" PRId64, q.step_id);
@@ -369,23 +336,23 @@ static void recv_tensor(struct rpc_call *call, void *arg)
     struct rdv_key key;
 
     if (!recv_tensor_parse(&q, d->data, d->len)) {
-        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
         return;
     }
     if (!dedup_add(&w->recv_ids, q.request_id)) {
-        fail_with(call, MST_ABORTED,
-                  "The same RecvTensor (GrpcWorker) request was received "
-                  "twice.");
+        reply_fail_with(call, MST_ABORTED,
+                        "The same RecvTensor (GrpcWorker) request was received "
+                        "twice.");
         return;
     }
     if (!q.key.data || !rdv_key_parse(q.key.data, q.key.len, &key)) {
         status_set(&st, MST_INVALID_ARGUMENT, "Invalid  rendezvous key: %.*s",
                    (int)MIN(q.key.len, 500), q.key.data ? q.key.data : "");
-        fail(call, &st);
+        reply_fail(call, &st);
         return;
     }
     if (check_source(w, &key, &st)) {
-        fail(call, &st);
+        reply_fail(call, &st);
         return;
     }
     x = steps_get(&w->steps, q.step_id);
@@ -405,7 +372,7 @@ static void mark_recv_finished(struct rpc_call *call, void *arg)
     if (recv_tensor_parse(&q, d->data, d->len))
         reply_empty(call);
     else
-        fail_with(call, MST_INTERNAL, "Unable to parse request");
+        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
 }
 
 static void log_transfer(void *arg, struct exchange_transfer *t)
@@ -435,7 +402,6 @@ static void logging(struct rpc_call *call, void *arg)
     struct worker *w = arg;
     Tensorflow__LoggingRequest *q = UNPACK(call, logging_request);
     struct pb_out o, step;
-    struct rpc_msg m;
 
     if (!q)
         return;
@@ -455,17 +421,14 @@ static void logging(struct rpc_call *call, void *arg)
     }
     if (q->clear)
         log_clear(w);
-    rpc_msg_init(&m);
-    rpc_msg_copy(&m, o.data, o.len);
-    rpc_call_reply(call, &m);
-    pb_out_done(&o);
+    reply_bytes(call, &o);
     control_free(q);
 }
 
 static void tracing(struct rpc_call *call, void *arg)
 {
     (void)arg;
-    fail_with(call, MST_UNIMPLEMENTED, "Tracing");
+    reply_fail_with(call, MST_UNIMPLEMENTED, "Tracing");
 }
 
 /* The numbers of steps of a collective graph: each key has its own series. */
@@ -475,7 +438,6 @@ static void get_step_sequence(struct rpc_call *call, void *arg)
     Tensorflow__GetStepSequenceRequest *q =
         UNPACK(call, get_step_sequence_request);
     struct pb_out o, one;
-    struct rpc_msg m;
 
     if (!q)
         return;
@@ -496,17 +458,15 @@ static void get_step_sequence(struct rpc_call *call, void *arg)
         pb_put_bytes(&o, 1, one.data, one.len);
         pb_out_done(&one);
     }
-    rpc_msg_init(&m);
-    rpc_msg_copy(&m, o.data, o.len);
-    rpc_call_reply(call, &m);
-    pb_out_done(&o);
+    reply_bytes(call, &o);
     control_free(q);
 }
 
 static void collectives(struct rpc_call *call, void *arg)
 {
     (void)arg;
-    fail_with(call, MST_UNIMPLEMENTED, "Collective ops are not supported");
+    reply_fail_with(call, MST_UNIMPLEMENTED,
+                    "Collective ops are not supported");
 }
 
 #define METHOD(name, fn)                                                       \
@@ -596,6 +556,56 @@ void worker_free(struct worker *w)
 void worker_add_methods(struct worker *w, struct rpc_server *server)
 {
     rpc_server_add(server, methods, COUNT(methods), w);
+}
+
+const char *worker_task(const struct worker *w)
+{
+    return w->task;
+}
+
+const char *worker_device(const struct worker *w)
+{
+    return w->device;
+}
+
+uint64_t worker_incarnation(const struct worker *w)
+{
+    return w->incarnation;
+}
+
+struct sessions *worker_sessions(struct worker *w)
+{
+    return &w->sessions;
+}
+
+struct steps *worker_steps(struct worker *w)
+{
+    return &w->steps;
+}
+
+struct peers *worker_peers(struct worker *w)
+{
+    return w->peers;
+}
+
+void worker_put_device(const struct worker *w, struct pb_out *o, uint32_t field)
+{
+    struct pb_out d;
+
+    pb_out_init(&d);
+    pb_put_bytes(&d, 1, w->device, strlen(w->device));
+    pb_put_bytes(&d, 2, "CPU", 3);
+    pb_put_uint(&d, 4, MEMORY_LIMIT);
+    pb_put_tag(&d, 6, PB_FIXED64);
+    pb_put_raw(&d, &w->incarnation, 8);
+    pb_put_uint(&d, 8, (uint64_t)-1);
+    pb_put_bytes(o, field, d.data, d.len);
+    pb_out_done(&d);
+}
+
+void worker_clear(struct worker *w, const char *container)
+{
+    resources_clear(w->resources, container);
 }
 
 void worker_status(struct worker *w, struct worker_status *ret)

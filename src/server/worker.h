@@ -11,6 +11,9 @@
 #include "base/pool.h"
 #include "cluster/spec.h"
 #include "rpc/server.h"
+#include "server/session.h"
+#include "server/steps.h"
+#include "wire/pb.h"
 
 struct worker;
 
@@ -27,6 +30,24 @@ struct worker *worker_new(const struct worker_opts *opts);
 void worker_free(struct worker *w);
 /* Adds the service to a server that does not listen yet. */
 void worker_add_methods(struct worker *w, struct rpc_server *server);
+
+/* ---- for the master in the same process ---- */
+
+const char *worker_task(const struct worker *w);
+const char *worker_device(const struct worker *w);
+uint64_t worker_incarnation(const struct worker *w);
+struct sessions *worker_sessions(struct worker *w);
+struct steps *worker_steps(struct worker *w);
+struct peers *worker_peers(struct worker *w);
+/* Takes the GraphDef over. The plan belongs to the caller alone. */
+enum mst_code worker_compile(struct worker *w, struct session *session,
+                             Tensorflow__GraphDef *def, struct plan **ret,
+                             struct status *st) MUST_USE;
+/* Appends the DeviceAttributes of its device. */
+void worker_put_device(const struct worker *w, struct pb_out *o,
+                       uint32_t field);
+/* Drops what a container holds; "" is the default one. */
+void worker_clear(struct worker *w, const char *container);
 
 struct worker_status {
     size_t sessions, steps;

@@ -1,6 +1,7 @@
-#include "cluster/device.h"
+#include "base/device.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -106,4 +107,65 @@ bool device_matches(const struct device_name *a, const struct device_name *b)
            (b->task < 0 || a->task == b->task) &&
            (!*b->type || !strcmp(a->type, b->type)) &&
            (b->id < 0 || a->id == b->id);
+}
+
+static bool clash(int a, int b)
+{
+    return a >= 0 && b >= 0 && a != b;
+}
+
+static bool clash_text(const char *a, const char *b)
+{
+    return *a && *b && strcmp(a, b);
+}
+
+bool device_compatible(const struct device_name *a, const struct device_name *b)
+{
+    return !clash_text(a->job, b->job) && !clash(a->replica, b->replica) &&
+           !clash(a->task, b->task) && !clash_text(a->type, b->type) &&
+           !clash(a->id, b->id);
+}
+
+bool device_merge(struct device_name *a, const struct device_name *b, bool soft)
+{
+    bool clashing = clash_text(a->type, b->type) || clash(a->id, b->id);
+
+    if (clash_text(a->job, b->job) || clash(a->replica, b->replica) ||
+        clash(a->task, b->task) || (clashing && !soft))
+        return false;
+    if (!*a->job)
+        memcpy(a->job, b->job, sizeof(a->job));
+    if (a->replica < 0)
+        a->replica = b->replica;
+    if (a->task < 0)
+        a->task = b->task;
+    if (clashing) {
+        a->type[0] = '\0';
+        a->id = -1;
+        return true;
+    }
+    if (!*a->type)
+        memcpy(a->type, b->type, sizeof(a->type));
+    if (a->id < 0)
+        a->id = b->id;
+    return true;
+}
+
+void device_format(const struct device_name *d, char *buf, size_t room)
+{
+    size_t n = 0;
+
+    buf[0] = '\0';
+    if (*d->job)
+        n += (size_t)snprintf(buf + n, room - n, "/job:%s", d->job);
+    if (d->replica >= 0 && n < room)
+        n += (size_t)snprintf(buf + n, room - n, "/replica:%d", d->replica);
+    if (d->task >= 0 && n < room)
+        n += (size_t)snprintf(buf + n, room - n, "/task:%d", d->task);
+    if (*d->type && n < room)
+        n += (size_t)snprintf(buf + n, room - n, "/device:%s", d->type);
+    if (*d->type && d->id >= 0 && n < room)
+        snprintf(buf + n, room - n, ":%d", d->id);
+    else if (*d->type && n < room)
+        snprintf(buf + n, room - n, ":*");
 }

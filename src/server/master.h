@@ -1,0 +1,32 @@
+/*
+ * TensorFlow's MasterService: what a client asks of the task that its session
+ * is on. Sessions and their graphs are master_session.h's, steps are
+ * master_step.h's; here are the methods, and how a session begins and ends.
+ */
+#ifndef SERVER_MASTER_H
+#define SERVER_MASTER_H
+
+#include "cluster/spec.h"
+#include "rpc/server.h"
+#include "server/worker.h"
+
+struct master;
+
+struct master_opts {
+    const char *job;
+    int task;
+    const struct cluster_spec *cluster; /* copied */
+    struct worker *worker;              /* of the same task */
+    struct loop_group *loops;
+    struct pool *pool;
+};
+
+struct master *master_new(const struct master_opts *opts);
+/* Ends all sessions; before the server that has its methods stops. */
+void master_stop(struct master *m);
+/* After it has stopped; before the worker ends. */
+void master_free(struct master *m);
+/* Adds the service to a server that does not listen yet. */
+void master_add_methods(struct master *m, struct rpc_server *server);
+
+#endif

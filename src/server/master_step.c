@@ -1,0 +1,1094 @@
+#include "server/master_step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "exec/step.h"
+#include "server/reply.h"
+#include "server/stats.h"
+#include "tensor/proto.h"
+
+#define STEP_ID_MASK ((1ull << 57) - 1)
+#define FEEDS_FEW    16
+
+/* Counted: by the call's hooks, by the step, by what is asked of others, and
+ * while it is being started. */
+struct master_run {
+    atomic_int refs;
+    struct master_run *prev, *next; /* in ms->runs, under ms->lock */
+    struct compile_wait wait;
+    struct master_session *ms;
+    struct compiled *c;
+    struct rpc_call *call; /* NULL: a partial run, whose calls come and go */
+    struct run_step_request q;
+    bool callable, store_errors, trace, graphs;
+    int64_t step_id;
+    struct exchange *exchange; /* when something crosses tasks */
+    struct cancel cancel;
+    atomic_int left; /* parts that have not ended */
+    pthread_mutex_t lock;
+    struct step *step;     /* under lock; NULL when it is over */
+    bool cancelled;        /* under lock: by us, or because of a failure */
+    struct status st;      /* under lock: the first error */
+    struct pb_out stats;   /* under lock: StepStats as fields 1 */
+    struct op_value *rets; /* what was fetched */
+    struct rpc_client_call **calls; /* by part, under lock */
+    struct partial *partial;
+};
+
+/* What a partial run still waits for. It is in ms->partials until its last
+ * call, or its failure. */
+struct partial {
+    struct master_run *r;
+    char handle[40];
+    bool started;                 /* under r->lock, as all of it */
+    bool over;                    /* all parts have ended */
+    bool *fed, *fetched;          /* by feed and fetch */
+    struct partial_call *waiting; /* the last call waits for the end */
+};
+
+static void partial_free(struct partial *p)
+{
+    if (!p)
+        return;
+    mem_free(p->fed);
+    mem_free(p->fetched);
+    mem_free(p);
+}
+
+static struct master_run *run_ref(struct master_run *r)
+{
+    atomic_fetch_add(&r->refs, 1);
+    return r;
+}
+
+static void run_unref(struct master_run *r)
+{
+    if (atomic_fetch_sub(&r->refs, 1) != 1)
+        return;
+    for (int i = 0; r->rets && i < r->c->want.fetch_count; i++)
+        tensor_unref(&r->rets[i].t);
+    for (int i = 0; r->calls && i < r->c->count; i++)
+        rpc_client_call_unref(r->calls[i]);
+    mem_free(r->rets);
+    mem_free(r->calls);
+    partial_free(r->partial);
+    if (r->exchange)
+        exchange_unref(r->exchange);
+    compiled_unref(r->c);
+    master_session_unref(r->ms);
+    cancel_done(&r->cancel);
+    pb_out_done(&r->stats);
+    run_step_free(&r->q);
+    pthread_mutex_destroy(&r->lock);
+    mem_free(r);
+}
+
+static struct master_run *run_new(struct master_session *ms,
+                                  struct rpc_call *call)
+{
+    struct master_run *r = MEM_NEW(struct master_run);
+
+    atomic_init(&r->refs, 1);
+    r->ms = master_session_ref(ms);
+    r->call = call;
+    r->step_id = (int64_t)(rng_u64() & STEP_ID_MASK);
+    cancel_init(&r->cancel);
+    pthread_mutex_init(&r->lock, NULL);
+    pb_out_init(&r->stats);
+    return r;
+}
+
+/* ---- the session's list of runs ---- */
+
+/* False when the session is closed. */
+static bool enter(struct master_run *r)
+{
+    struct master_session *ms = r->ms;
+    bool open;
+
+    pthread_mutex_lock(&ms->lock);
+    open = !ms->closed;
+    if (open) {
+        r->next = ms->runs;
+        if (r->next)
+            r->next->prev = r;
+        ms->runs = run_ref(r);
+    }
+    pthread_mutex_unlock(&ms->lock);
+    return open;
+}
+
+static void leave(struct master_run *r)
+{
+    struct master_session *ms = r->ms;
+    void (*idle)(void *arg) = NULL;
+
+    pthread_mutex_lock(&ms->lock);
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        ms->runs = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    if (ms->closed && !ms->runs) {
+        idle = ms->idle;
+        ms->idle = NULL;
+    }
+    pthread_mutex_unlock(&ms->lock);
+    if (idle)
+        idle(ms->idle_arg);
+    run_unref(r);
+}
+
+/* ---- answers ---- */
+
+static void answer_error(struct master_run *r, const struct status *st)
+{
+    struct rpc_msg m;
+
+    if (!r->store_errors) {
+        reply_fail(r->call, st);
+        return;
+    }
+    rpc_msg_init(&m);
+    run_step_put_error(&m, st);
+    rpc_call_reply(r->call, &m);
+}
+
+static void put_metadata(struct master_run *r, struct rpc_msg *m)
+{
+    struct pb_out o;
+
+    if (!r->stats.len && !r->graphs)
+        return;
+    pb_out_init(&o);
+    pb_put_raw(&o, r->stats.data, r->stats.len);
+    if (r->graphs)
+        pb_put_raw(&o, r->c->graphs->data, r->c->graphs->len);
+    message_put_bytes(m, 2, o.data, o.len);
+    pb_out_done(&o);
+}
+
+/* The tensor of a fetch was never made: its node is dead. */
+static void fail_dead(struct master_run *r, int i)
+{
+    const struct part_name *name = &r->c->want.fetches[i];
+    const char *device = worker_device(r->ms->worker);
+
+    status_set(&r->st, MST_INTERNAL,
+               "From %s:\nFailed to fetch outputs for step %lld. (Original "
+               "error message: The tensor returned for "
+               "%s;%016llx;%s;%.*s;0:0 was not valid.)",
+               worker_task(r->ms->worker), (long long)r->step_id, device,
+               (unsigned long long)worker_incarnation(r->ms->worker), device,
+               (int)MIN(name->len, 300), name->text);
+}
+
+static void answer(struct master_run *r)
+{
+    const struct part_want *want = &r->c->want;
+    struct rpc_msg m;
+
+    for (int i = 0; i < want->fetch_count && !r->st.code; i++)
+        if (!r->rets || !tensor_set(&r->rets[i].t))
+            fail_dead(r, i);
+    if (r->st.code) {
+        answer_error(r, &r->st);
+        return;
+    }
+    rpc_msg_init(&m);
+    for (int i = 0; i < want->fetch_count; i++) {
+        struct message_text name = { want->fetches[i].text,
+                                     want->fetches[i].len };
+
+        if (r->callable)
+            run_callable_put_fetch(&m, &r->rets[i].t);
+        else
+            run_graph_put_recv(&m, name, &r->rets[i].t);
+    }
+    put_metadata(r, &m);
+    rpc_call_reply(r->call, &m);
+}
+
+/* ---- the end ---- */
+
+static void cleaned(const struct rpc_reply *reply, void *arg)
+{
+    (void)reply;
+    (void)arg;
+}
+
+static void cleanup(struct master_run *r)
+{
+    struct status st = STATUS_INIT;
+
+    if (!r->exchange && r->c->count <= 1 && !r->partial)
+        return;
+    for (int i = 0; i < r->c->count; i++) {
+        const struct master_task *t = &r->ms->tasks[r->c->parts[i].task];
+        struct rpc_msg m;
+
+        if (!t->channel)
+            continue;
+        rpc_msg_init(&m);
+        message_put_uint(&m, 1, (uint64_t)r->step_id);
+        rpc_client_call_unref(rpc_channel_call(
+            t->channel, &(struct rpc_request){
+                            .path = "/tensorflow.WorkerService/CleanupGraph",
+                            .msg = &m,
+                            .done = cleaned }));
+    }
+    if (r->exchange) {
+        status_set(&st, MST_ABORTED, "Cleanup %lld", (long long)r->step_id);
+        steps_cleanup(worker_steps(r->ms->worker), r->step_id, &st);
+    }
+}
+
+static void partial_over(struct master_run *r);
+
+static void settle(struct master_run *r)
+{
+    if (atomic_fetch_sub(&r->left, 1) != 1)
+        return;
+    if (r->partial)
+        partial_over(r);
+    else
+        answer(r);
+    cleanup(r);
+    leave(r);
+}
+
+/* ---- failure ---- */
+
+/* All parts are told to stop. Once. */
+static void cancel_parts(struct master_run *r, const struct status *st)
+{
+    struct rpc_client_call **calls = NULL;
+    struct step *s = NULL;
+
+    pthread_mutex_lock(&r->lock);
+    if (r->cancelled) {
+        pthread_mutex_unlock(&r->lock);
+        return;
+    }
+    r->cancelled = true;
+    s = r->step;
+    if (s)
+        step_hold(s);
+    if (r->calls) {
+        calls = mem_array((size_t)r->c->count, sizeof(*calls));
+        for (int i = 0; i < r->c->count; i++)
+            calls[i] = r->calls[i] ? rpc_client_call_ref(r->calls[i]) : NULL;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (s) {
+        step_fail(s, st);
+        step_drop(s);
+    }
+    for (int i = 0; calls && i < r->c->count; i++)
+        if (calls[i]) {
+            rpc_client_call_cancel(calls[i]);
+            rpc_client_call_unref(calls[i]);
+        }
+    mem_free(calls);
+}
+
+/* A part failed: the first to do so is the root of it. */
+static void part_failed(struct master_run *r, int task, const struct status *st)
+{
+    bool first;
+
+    pthread_mutex_lock(&r->lock);
+    first = !r->st.code;
+    if (first) {
+        status_set(&r->st, st->code, "From %s:\n%s", r->ms->tasks[task].name,
+                   st->msg);
+        r->st.worker_restarted = st->worker_restarted;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (first)
+        cancel_parts(r, st);
+}
+
+/* The client or the session's end stops the run. */
+static void run_cancel(struct master_run *r, enum mst_code code,
+                       const char *text)
+{
+    struct status st = STATUS_INIT;
+
+    status_set(&st, code, "%s", text);
+    pthread_mutex_lock(&r->lock);
+    if (!r->st.code)
+        status_copy(&r->st, &st);
+    pthread_mutex_unlock(&r->lock);
+    cancel_parts(r, &st);
+}
+
+static void call_cancelled(void *arg)
+{
+    run_cancel(arg, MST_CANCELLED, "RPC Request was cancelled");
+}
+
+static void call_over(void *arg)
+{
+    run_unref(arg);
+}
+
+/* ---- the part of this task ---- */
+
+static void step_failed(void *arg, const struct status *st)
+{
+    struct master_run *r = arg;
+
+    if (r->exchange)
+        exchange_abort(r->exchange, st, true);
+    cancel_all(&r->cancel);
+}
+
+static void step_done(void *arg, struct step *s, const struct status *st)
+{
+    struct master_run *r = arg;
+    const struct step_stat *stats;
+    int count;
+
+    stats = step_stats(s, &count);
+    pthread_mutex_lock(&r->lock);
+    r->step = NULL;
+    if (count)
+        stats_put(&r->stats, 1, worker_device(r->ms->worker), stats, count);
+    pthread_mutex_unlock(&r->lock);
+    if (st->code) {
+        part_failed(r, r->ms->place.own, st);
+    } else if (r->rets) {
+        struct op_value *rets = step_results(s);
+
+        for (int i = 0; i < r->c->want.fetch_count; i++) {
+            r->rets[i] = rets[i];
+            rets[i] = (struct op_value){ 0 };
+        }
+    }
+    settle(r);
+    run_unref(r);
+}
+
+/* The step is made, but does not run yet. args are taken. */
+static struct step *prepare_here(struct master_run *r, struct plan *plan,
+                                 struct op_value *args)
+{
+    bool fetches = r->c->want.fetch_count && !r->c->want.partial;
+    struct step_opts opts = {
+        .env = { .id = r->step_id,
+                 .cancel = &r->cancel,
+                 .rendezvous =
+                     r->exchange ? exchange_rendezvous(r->exchange) : NULL },
+        .record = r->trace,
+        .args = args,
+        .arg_count = r->c->want.partial ? 0 : r->c->want.feed_count,
+        .failed = step_failed,
+        .done = step_done,
+        .arg = r
+    };
+
+    if (fetches)
+        r->rets = mem_array((size_t)r->c->want.fetch_count, sizeof(*r->rets));
+    return step_new(plan, &opts);
+}
+
+static void start_here(struct master_run *r, struct step *s)
+{
+    struct status st = STATUS_INIT;
+    bool cancelled;
+
+    run_ref(r);
+    step_hold(s);
+    pthread_mutex_lock(&r->lock);
+    cancelled = r->cancelled;
+    r->step = s;
+    status_copy(&st, &r->st);
+    pthread_mutex_unlock(&r->lock);
+    if (cancelled)
+        step_fail(s, &st);
+    step_run(s);
+    step_drop(s);
+}
+
+/* ---- parts of other tasks ---- */
+
+struct asked {
+    struct master_run *r;
+    int part;
+};
+
+static void ran_there(const struct rpc_reply *reply, void *arg)
+{
+    struct asked *a = arg;
+    struct master_run *r = a->r;
+    int task = r->c->parts[a->part].task;
+    struct status st = STATUS_INIT;
+
+    if (reply->status->code) {
+        status_copy(&st, reply->status);
+        st.worker_restarted =
+            message_is_restarted(reply->details, reply->details_len);
+    } else {
+        struct pb_in in = pb_in(reply->msg.data, reply->msg.len);
+        struct pb_field f;
+
+        while (pb_next(&in, &f)) {
+            if (f.number == 5 && f.wire == PB_VARINT)
+                st.code = (enum mst_code)f.value;
+            if (f.number == 6 && f.wire == PB_LEN)
+                snprintf(st.msg, sizeof(st.msg), "%.*s",
+                         (int)MIN(f.len, sizeof(st.msg) - 1),
+                         (const char *)f.data);
+            if (f.number == 2 && f.wire == PB_LEN) {
+                pthread_mutex_lock(&r->lock);
+                pb_put_bytes(&r->stats, 1, f.data, f.len);
+                pthread_mutex_unlock(&r->lock);
+            }
+        }
+    }
+    if (st.code)
+        part_failed(r, task, &st);
+    mem_free(a);
+    settle(r);
+    run_unref(r);
+}
+
+static void start_there(struct master_run *r, int part)
+{
+    const struct compiled_part *p = &r->c->parts[part];
+    struct asked *a = MEM_NEW(struct asked);
+    struct rpc_client_call *call;
+    struct rpc_msg m;
+    bool cancelled;
+
+    a->r = run_ref(r);
+    a->part = part;
+    rpc_msg_init(&m);
+    run_graph_put_request(
+        &m, &(struct run_graph_request){
+                .session_handle = { r->ms->handle, strlen(r->ms->handle) },
+                .graph_handle = { p->handle ? p->handle : "",
+                                  p->handle ? strlen(p->handle) : 0 },
+                .step_id = r->step_id,
+                .request_id = (int64_t)rng_u64(),
+                .create_worker_session_called = true,
+                .store_errors = true,
+                .record_timeline = r->trace });
+    call = rpc_channel_call(
+        r->ms->tasks[p->task].channel,
+        &(struct rpc_request){ .path = "/tensorflow.WorkerService/RunGraph",
+                               .msg = &m,
+                               .done = ran_there,
+                               .arg = a });
+    pthread_mutex_lock(&r->lock);
+    r->calls[part] = call;
+    cancelled = r->cancelled;
+    pthread_mutex_unlock(&r->lock);
+    if (cancelled)
+        rpc_client_call_cancel(call);
+}
+
+/* ---- beginning ---- */
+
+static enum mst_code bind(struct master_run *r, struct status *st)
+{
+    bool transfers = r->c->want.partial;
+
+    for (int i = 0; i < r->c->count; i++)
+        transfers |= r->c->parts[i].transfers && r->c->parts[i].plan;
+    if (!transfers)
+        return MST_OK;
+    r->exchange = steps_get(worker_steps(r->ms->worker), r->step_id);
+    return exchange_bind(r->exchange, r->ms->local->task, r->ms->local->peers,
+                         r->ms->local, st);
+}
+
+/* The run is in the session's list; it ends by settle(). */
+static void start_parts(struct master_run *r, struct op_value *args)
+{
+    struct step *here = NULL;
+
+    atomic_init(&r->left, r->c->count + 1);
+    if (r->c->count > 1 || !r->c->count || !r->c->parts[0].plan)
+        r->calls = mem_array((size_t)r->c->count, sizeof(*r->calls));
+    for (int i = 0; i < r->c->count; i++)
+        if (r->c->parts[i].plan)
+            here = prepare_here(r, r->c->parts[i].plan, args);
+        else
+            start_there(r, i);
+    if (here)
+        start_here(r, here);
+    settle(r);
+}
+
+static enum mst_code bad_feed_type(struct master_run *r, int i, int got,
+                                   struct status *st)
+{
+    const struct part_name *name = &r->c->want.feeds[i];
+
+    return status_set(st, MST_INVALID_ARGUMENT,
+                      "Tensor %.*s was fed a value of type %s, it is of type "
+                      "%s",
+                      (int)MIN(name->len, 200), name->text, dtype_name(got),
+                      dtype_name(r->c->feed_types[i]));
+}
+
+/* A tensor that a client feeds. */
+static enum mst_code take_feed(struct master_run *r, int i,
+                               const struct message_named *n,
+                               struct buffer *owner, struct tensor *ret,
+                               struct status *st)
+{
+    enum mst_code rc;
+
+    if (!n->tensor)
+        return status_set(st, MST_INVALID_ARGUMENT, "A feed has no value");
+    rc = tensor_from_proto(ret, n->tensor, n->len, owner, st);
+    if (!rc && ret->dtype != r->c->feed_types[i]) {
+        rc = bad_feed_type(r, i, ret->dtype, st);
+        tensor_unref(ret);
+    }
+    return rc;
+}
+
+static void refuse(struct master_run *r, const struct status *st)
+{
+    answer_error(r, st);
+    run_unref(r);
+}
+
+static const char closed_text[] = "Session is closed.";
+
+/* Everything is there: the run begins. Takes the caller's reference. */
+static void begin(struct master_run *r, const struct message_named *feeds,
+                  struct buffer *owner)
+{
+    struct op_value few[FEEDS_FEW] = { 0 };
+    int count = r->c->want.feed_count;
+    struct op_value *args =
+        count > FEEDS_FEW ? mem_array((size_t)count, sizeof(*args)) : few;
+    struct status st = STATUS_INIT;
+    enum mst_code rc = MST_OK;
+
+    for (int i = 0; i < count && !rc; i++)
+        rc = take_feed(r, i, &feeds[i], owner, &args[i].t, &st);
+    if (!rc)
+        rc = bind(r, &st);
+    if (!rc && !enter(r))
+        rc = status_set(&st, MST_FAILED_PRECONDITION, closed_text);
+    if (rc) {
+        for (int i = 0; i < count; i++)
+            tensor_unref(&args[i].t);
+        cleanup(r);
+        refuse(r, &st);
+    } else {
+        start_parts(r, args);
+        run_unref(r);
+    }
+    if (args != few)
+        mem_free(args);
+}
+
+static void begin_compiled(struct compile_wait *w, struct compiled *c,
+                           const struct status *st)
+{
+    struct master_run *r = CONTAINER(w, struct master_run, wait);
+
+    r->c = c;
+    if (c)
+        begin(r, r->q.feeds, rpc_call_request(r->call)->owner);
+    else
+        refuse(r, st);
+}
+
+static struct part_name *feed_names(const struct run_step_request *q)
+{
+    struct part_name *names = mem_array((size_t)q->feed_count, sizeof(*names));
+
+    for (int i = 0; i < q->feed_count; i++)
+        names[i] =
+            (struct part_name){ q->feeds[i].name.data, q->feeds[i].name.len };
+    return names;
+}
+
+static void partial_step(struct master_session *ms, struct rpc_call *call,
+                         struct run_step_request *q);
+
+void master_run_step(struct master_session *ms, struct rpc_call *call,
+                     struct run_step_request *q)
+{
+    struct master_run *r;
+    struct part_name *names;
+    struct compiled *c;
+
+    if (q->partial_handle.len) {
+        partial_step(ms, call, q);
+        return;
+    }
+    r = run_new(ms, call);
+    r->q = *q; /* with its memory */
+    r->store_errors = q->store_errors;
+    r->trace = q->trace;
+    r->graphs = q->partition_graphs;
+    r->wait.done = begin_compiled;
+    rpc_call_hooks(call, call_cancelled, call_over, run_ref(r));
+    names = feed_names(q);
+    c = compiled_get(ms,
+                     &(struct part_want){ .feeds = names,
+                                          .fetches = q->fetches,
+                                          .targets = q->targets,
+                                          .feed_count = q->feed_count,
+                                          .fetch_count = q->fetch_count,
+                                          .target_count = q->target_count },
+                     &r->wait);
+    mem_free(names);
+    if (c)
+        begin_compiled(&r->wait, c, NULL);
+}
+
+void master_run_callable(struct master_session *ms, struct compiled *c,
+                         struct rpc_call *call,
+                         const struct run_callable_request *q)
+{
+    struct master_run *r = run_new(ms, call);
+    struct message_named *feeds =
+        mem_array((size_t)c->want.feed_count, sizeof(*feeds));
+    size_t at = 0;
+
+    r->c = compiled_ref(c);
+    r->callable = true;
+    rpc_call_hooks(call, call_cancelled, call_over, run_ref(r));
+    for (int i = 0; i < c->want.feed_count; i++)
+        (void)run_callable_next(q, &at, &feeds[i]);
+    begin(r, feeds, rpc_call_request(call)->owner);
+    mem_free(feeds);
+}
+
+/* ---- closing ---- */
+
+/* A partial run that never began has nothing that could end. */
+static void partial_abandon(struct master_run *r)
+{
+    bool begin;
+
+    if (!r->partial)
+        return;
+    pthread_mutex_lock(&r->lock);
+    begin = !r->partial->started;
+    r->partial->started = true;
+    pthread_mutex_unlock(&r->lock);
+    if (begin)
+        start_parts(r, NULL);
+}
+
+bool master_close_steps(struct master_session *ms, void (*idle)(void *arg),
+                        void *arg)
+{
+    struct master_run **runs;
+    int count = 0, n = 0;
+    bool first, now;
+
+    pthread_mutex_lock(&ms->lock);
+    first = !ms->closed;
+    ms->closed = true;
+    for (struct master_run *r = ms->runs; r; r = r->next)
+        count++;
+    runs = mem_array((size_t)count, sizeof(*runs));
+    for (struct master_run *r = ms->runs; r; r = r->next)
+        runs[n++] = run_ref(r);
+    now = first && !count;
+    if (first && count) {
+        ms->idle = idle;
+        ms->idle_arg = arg;
+    }
+    pthread_mutex_unlock(&ms->lock);
+    for (int i = 0; i < count; i++) {
+        run_cancel(runs[i], MST_CANCELLED,
+                   "Step was cancelled by an explicit call to "
+                   "`Session::Close()`.");
+        partial_abandon(runs[i]);
+        run_unref(runs[i]);
+    }
+    mem_free(runs);
+    if (now)
+        idle(arg);
+    return first;
+}
+
+/* ---- partial runs ---- */
+
+struct partial_call {
+    atomic_int refs; /* hooks, and what will answer it */
+    atomic_int left;
+    struct master_run *r;
+    struct rpc_call *call;
+    bool store_errors;
+    pthread_mutex_t lock;
+    struct status st;
+    int count;
+    struct partial_fetch {
+        struct rdv_recv recv;
+        struct partial_call *pc;
+        struct status st;
+        char *name;
+    } fetch[];
+};
+
+static void partial_call_unref(struct partial_call *pc)
+{
+    if (atomic_fetch_sub(&pc->refs, 1) != 1)
+        return;
+    for (int i = 0; i < pc->count; i++) {
+        tensor_unref(&pc->fetch[i].recv.value);
+        mem_free(pc->fetch[i].name);
+    }
+    pthread_mutex_destroy(&pc->lock);
+    run_unref(pc->r);
+    mem_free(pc);
+}
+
+static void partial_call_failed(struct partial_call *pc,
+                                const struct status *st)
+{
+    pthread_mutex_lock(&pc->lock);
+    if (!pc->st.code)
+        status_copy(&pc->st, st);
+    pthread_mutex_unlock(&pc->lock);
+}
+
+static void partial_settle(struct partial_call *pc)
+{
+    struct rpc_msg m;
+
+    if (atomic_fetch_sub(&pc->left, 1) != 1)
+        return;
+    if (pc->st.code && !pc->store_errors) {
+        reply_fail(pc->call, &pc->st);
+    } else {
+        rpc_msg_init(&m);
+        if (pc->st.code)
+            run_step_put_error(&m, &pc->st);
+        for (int i = 0; i < pc->count && !pc->st.code; i++)
+            run_graph_put_recv(
+                &m,
+                (struct message_text){ pc->fetch[i].name,
+                                       strlen(pc->fetch[i].name) },
+                &pc->fetch[i].recv.value);
+        rpc_call_reply(pc->call, &m);
+    }
+    partial_call_unref(pc);
+}
+
+/* All parts have ended. */
+static void partial_over(struct master_run *r)
+{
+    struct partial *p = r->partial;
+    struct partial_call *pc;
+
+    pthread_mutex_lock(&r->ms->lock);
+    map_take_str(&r->ms->partials, p->handle);
+    pthread_mutex_unlock(&r->ms->lock);
+    if (r->st.code && r->exchange)
+        exchange_abort(r->exchange, &r->st, true);
+    pthread_mutex_lock(&r->lock);
+    p->over = true;
+    pc = p->waiting;
+    p->waiting = NULL;
+    pthread_mutex_unlock(&r->lock);
+    if (!pc)
+        return;
+    if (r->st.code)
+        partial_call_failed(pc, &r->st);
+    partial_settle(pc);
+}
+
+static void partial_fetched(struct rdv_recv *recv, enum mst_code code)
+{
+    struct partial_fetch *f = CONTAINER(recv, struct partial_fetch, recv);
+    struct partial_call *pc = f->pc;
+
+    if (!code && recv->dead)
+        code = status_set(&f->st, MST_INTERNAL,
+                          "The tensor returned for %.300s was not valid.",
+                          f->name);
+    if (code) {
+        struct status st = STATUS_INIT;
+
+        pthread_mutex_lock(&pc->r->lock); /* the root says more */
+        status_copy(&st, pc->r->st.code ? &pc->r->st : &f->st);
+        pthread_mutex_unlock(&pc->r->lock);
+        partial_call_failed(pc, &st);
+    }
+    partial_settle(pc);
+}
+
+/* The client's key of a tensor: both ends are this task. */
+static char *client_key(struct master_run *r, const char *name, size_t len)
+{
+    const char *device = worker_device(r->ms->worker);
+    int output;
+    size_t n;
+    const char *text = graph_input_split(name, len, &n, &output);
+
+    return mem_printf("%s;%016llx;%s;%.*s:%d;0:0", device,
+                      (unsigned long long)worker_incarnation(r->ms->worker),
+                      device, (int)n, text, output);
+}
+
+static int find_name(const struct part_name *names, int count, const char *text,
+                     size_t len)
+{
+    for (int i = 0; i < count; i++)
+        if (names[i].len == len && !memcmp(names[i].text, text, len))
+            return i;
+    return -1;
+}
+
+/* Claims the feeds and fetches of one call; the last one leaves none. */
+static enum mst_code partial_claim(struct master_run *r,
+                                   const struct run_step_request *q,
+                                   bool *ret_last, struct status *st)
+{
+    struct partial *p = r->partial;
+    const struct part_want *want = &r->c->want;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < q->feed_count; i++) {
+            struct message_text name = q->feeds[i].name;
+            int at =
+                find_name(want->feeds, want->feed_count, name.data, name.len);
+
+            if (at < 0)
+                return status_set(st, MST_INVALID_ARGUMENT,
+                                  "The feed %.*s was not specified in "
+                                  "partial_run_setup.",
+                                  (int)MIN(name.len, 200), name.data);
+            if (!pass && p->fed[at])
+                return status_set(st, MST_INVALID_ARGUMENT,
+                                  "The feed %.*s has already been fed.",
+                                  (int)MIN(name.len, 200), name.data);
+            p->fed[at] = p->fed[at] || pass;
+        }
+        for (int i = 0; i < q->fetch_count; i++) {
+            const struct part_name *name = &q->fetches[i];
+            int at = find_name(want->fetches, want->fetch_count, name->text,
+                               name->len);
+
+            if (at < 0)
+                return status_set(st, MST_INVALID_ARGUMENT,
+                                  "The fetch %.*s was not specified in "
+                                  "partial_run_setup.",
+                                  (int)MIN(name->len, 200), name->text);
+            if (!pass && p->fetched[at])
+                return status_set(st, MST_INVALID_ARGUMENT,
+                                  "The fetch %.*s has already been fetched.",
+                                  (int)MIN(name->len, 200), name->text);
+            p->fetched[at] = p->fetched[at] || pass;
+        }
+    }
+    *ret_last = true;
+    for (int i = 0; i < want->feed_count; i++)
+        *ret_last = *ret_last && p->fed[i];
+    for (int i = 0; i < want->fetch_count; i++)
+        *ret_last = *ret_last && p->fetched[i];
+    return MST_OK;
+}
+
+static enum mst_code partial_feed(struct master_run *r,
+                                  const struct run_step_request *q,
+                                  struct buffer *owner, struct status *st)
+{
+    struct rendezvous *rdv = exchange_rendezvous(r->exchange);
+
+    for (int i = 0; i < q->feed_count; i++) {
+        struct message_text name = q->feeds[i].name;
+        int at = find_name(r->c->want.feeds, r->c->want.feed_count, name.data,
+                           name.len);
+        struct tensor t = { 0 };
+        enum mst_code rc = take_feed(r, at, &q->feeds[i], owner, &t, st);
+        struct rdv_key key;
+        char *text;
+
+        if (rc)
+            return rc;
+        text = client_key(r, name.data, name.len);
+        if (rdv_key_parse(text, strlen(text), &key))
+            rc = rdv->ops->send(rdv, &key, &t, false, st);
+        mem_free(text);
+        tensor_unref(&t);
+        if (rc)
+            return rc;
+    }
+    return MST_OK;
+}
+
+static void partial_fetch(struct partial_call *pc)
+{
+    struct rendezvous *rdv = exchange_rendezvous(pc->r->exchange);
+
+    for (int i = 0; i < pc->count; i++) {
+        struct partial_fetch *f = &pc->fetch[i];
+        char *text = client_key(pc->r, f->name, strlen(f->name));
+        struct rdv_key key;
+
+        f->recv.done = partial_fetched;
+        f->recv.st = &f->st;
+        if (rdv_key_parse(text, strlen(text), &key))
+            rdv->ops->recv(rdv, &key, &f->recv);
+        else
+            partial_fetched(&f->recv,
+                            status_set(&f->st, MST_INTERNAL,
+                                       "The key %.300s is none", text));
+        mem_free(text);
+    }
+}
+
+static struct partial_call *partial_call_new(struct master_run *r,
+                                             struct rpc_call *call,
+                                             const struct run_step_request *q)
+{
+    struct partial_call *pc =
+        mem_new(sizeof(*pc) + (size_t)q->fetch_count * sizeof(pc->fetch[0]));
+
+    atomic_init(&pc->refs, 1);
+    pthread_mutex_init(&pc->lock, NULL);
+    pc->r = run_ref(r);
+    pc->call = call;
+    pc->store_errors = q->store_errors;
+    pc->count = q->fetch_count;
+    for (int i = 0; i < pc->count; i++) {
+        pc->fetch[i].pc = pc;
+        pc->fetch[i].name = mem_strn(q->fetches[i].text, q->fetches[i].len);
+    }
+    atomic_init(&pc->left, pc->count + 1);
+    return pc;
+}
+
+static void partial_cancelled(void *arg)
+{
+    struct partial_call *pc = arg;
+
+    run_cancel(pc->r, MST_CANCELLED, "RPC Request was cancelled");
+}
+
+static void partial_call_over(void *arg)
+{
+    partial_call_unref(arg);
+}
+
+static void partial_step(struct master_session *ms, struct rpc_call *call,
+                         struct run_step_request *q)
+{
+    struct master_run *r = NULL;
+    struct status st = STATUS_INIT;
+    struct partial_call *pc;
+    struct partial *p;
+    bool last = false, first = false;
+    enum mst_code rc;
+
+    pthread_mutex_lock(&ms->lock);
+    p = map_get(&ms->partials, q->partial_handle.data, q->partial_handle.len);
+    if (p)
+        r = run_ref(p->r);
+    pthread_mutex_unlock(&ms->lock);
+    if (!r) {
+        reply_fail_with(call, MST_INVALID_ARGUMENT,
+                        "Must run setup before performing partial runs!");
+        run_step_free(q);
+        return;
+    }
+    pc = partial_call_new(r, call, q);
+    atomic_fetch_add(&pc->refs, 1);
+    rpc_call_hooks(call, partial_cancelled, partial_call_over, pc);
+    pthread_mutex_lock(&r->lock);
+    rc = partial_claim(r, q, &last, &st);
+    if (!rc) {
+        first = !p->started;
+        p->started = true;
+        if (last && !p->over) {
+            atomic_fetch_add(&pc->left, 1);
+            p->waiting = pc;
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (!rc)
+        rc = partial_feed(r, q, rpc_call_request(call)->owner, &st);
+    if (rc) {
+        partial_call_failed(pc, &st);
+        atomic_fetch_sub(&pc->left, pc->count);
+        if (p->waiting == pc)
+            run_cancel(r, st.code, st.msg);
+    } else {
+        partial_fetch(pc);
+    }
+    if (first)
+        start_parts(r, NULL);
+    partial_settle(pc);
+    run_step_free(q);
+    run_unref(r);
+}
+
+static void partial_ready(struct compile_wait *w, struct compiled *c,
+                          const struct status *st)
+{
+    struct master_run *r = CONTAINER(w, struct master_run, wait);
+    struct rpc_call *call = r->call;
+    struct partial *p = r->partial;
+    struct status why = STATUS_INIT;
+    struct pb_out o;
+
+    r->call = NULL;
+    r->c = c;
+    if (!c) {
+        reply_fail(call, st);
+        run_unref(r);
+        return;
+    }
+    p->fed = mem_array((size_t)c->want.feed_count, sizeof(bool));
+    p->fetched = mem_array((size_t)c->want.fetch_count, sizeof(bool));
+    if (bind(r, &why) || !enter(r)) {
+        if (!why.code)
+            status_set(&why, MST_FAILED_PRECONDITION, closed_text);
+        reply_fail(call, &why);
+        run_unref(r);
+        return;
+    }
+    pthread_mutex_lock(&r->ms->lock);
+    map_put_str(&r->ms->partials, p->handle, p);
+    pthread_mutex_unlock(&r->ms->lock);
+    pb_out_init(&o);
+    pb_put_bytes(&o, 1, p->handle, strlen(p->handle));
+    reply_bytes(call, &o);
+    run_unref(r);
+}
+
+void master_partial_setup(struct master_session *ms, struct rpc_call *call,
+                          const struct run_step_request *q)
+{
+    struct master_run *r = run_new(ms, call);
+    struct part_name *names = feed_names(q);
+    struct compiled *c;
+
+    r->partial = MEM_NEW(struct partial);
+    r->partial->r = r;
+    snprintf(r->partial->handle, sizeof(r->partial->handle), "%016llx",
+             (unsigned long long)rng_u64());
+    r->wait.done = partial_ready;
+    c = compiled_get(ms,
+                     &(struct part_want){ .feeds = names,
+                                          .fetches = q->fetches,
+                                          .targets = q->targets,
+                                          .feed_count = q->feed_count,
+                                          .fetch_count = q->fetch_count,
+                                          .target_count = q->target_count,
+                                          .partial = true },
+                     &r->wait);
+    mem_free(names);
+    if (c)
+        partial_ready(&r->wait, c, NULL);
+}
