@@ -63,7 +63,7 @@ class Port:
     def __init__(self):
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(("127.0.0.1", 0))
+        self.socket.bind(("", 0))  # TensorFlow listens on all addresses
         self.number = self.socket.getsockname()[1]
 
     @property
