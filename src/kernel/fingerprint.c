@@ -202,3 +202,18 @@ uint64_t fingerprint_keyed(const uint64_t key[2], const void *data, size_t len)
     sip_rounds(v, 4);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
+
+static uint64_t shift_mix47(uint64_t x)
+{
+    return x ^ (x >> 47);
+}
+
+uint64_t fingerprint_cat(uint64_t a, uint64_t b)
+{
+    const uint64_t mul = 0xc6a4a7935bd1e995u;
+
+    a ^= mul;
+    a ^= shift_mix47(b * mul) * mul;
+    a *= mul;
+    return shift_mix47(shift_mix47(a) * mul);
+}

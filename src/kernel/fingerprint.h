@@ -10,5 +10,7 @@
 
 uint64_t fingerprint64(const void *data, size_t len);
 uint64_t fingerprint_keyed(const uint64_t key[2], const void *data, size_t len);
+/* Of two fingerprints, in that order: how crosses of features are hashed. */
+uint64_t fingerprint_cat(uint64_t a, uint64_t b);
 
 #endif

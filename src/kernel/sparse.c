@@ -35,6 +35,30 @@ enum mst_code sparse_read(struct op_ctx *c, int i, struct sparse *ret)
     return MST_OK;
 }
 
+enum mst_code sparse_create(struct op_ctx *c, int i, struct sparse *ret)
+{
+    const struct tensor *index = op_in(c, i), *values = op_in(c, i + 1);
+    char text[SHAPE_TEXT_MAX];
+
+    if (values->ndim != 1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "vals must be a vec, but got: %s",
+                       tensor_shape_text(values, text));
+    if (index->ndim != 2)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "indices must be a matrix, but got: %s",
+                       tensor_shape_text(index, text));
+    if (index->dims[0] != values->count)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "indices and values rows (indexing dimension) must "
+                       "match. (indices = %lld, values = %lld)",
+                       (long long)index->dims[0], (long long)values->count);
+    if (op_in(c, i + 2)->ndim == 1 && index->dims[1] != op_in(c, i + 2)->count)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Order length must be SparseTensor rank.");
+    return sparse_read(c, i, ret);
+}
+
 enum mst_code sparse_own(struct op_ctx *c, struct sparse *s, struct tensor *own)
 {
     enum mst_code rc = tensor_copy(own, s->indices, c->st);
@@ -64,6 +88,50 @@ enum mst_code sparse_size(struct op_ctx *c, const struct tensor *shape,
                            (long long)before, (long long)d);
     }
     *ret_count = count;
+    return MST_OK;
+}
+
+/* Where i does not come after the row before it. */
+static bool disordered(const struct sparse *s, int64_t i, bool *ret_same)
+{
+    const int64_t *a = sparse_row(s, i - 1), *b = sparse_row(s, i);
+
+    for (int d = 0; d < s->ndim; d++)
+        if (a[d] != b[d]) {
+            *ret_same = false;
+            return a[d] > b[d];
+        }
+    *ret_same = true;
+    return true;
+}
+
+enum mst_code sparse_check(struct op_ctx *c, const struct sparse *s, bool order)
+{
+    char ta[SHAPE_TEXT_MAX], tb[SHAPE_TEXT_MAX];
+    bool same;
+
+    for (int64_t i = 0; i < s->n; i++) {
+        const int64_t *index = sparse_row(s, i);
+
+        for (int d = 0; d < s->ndim; d++)
+            if (index[d] < 0 || index[d] >= tensor_int(s->shape, d))
+                return op_fail(
+                    c, MST_INVALID_ARGUMENT,
+                    "indices[%lld] = %s is out of bounds: need 0 "
+                    "<= index < %s",
+                    (long long)i, sparse_index_text(s->ndim, index, ",", ta),
+                    sparse_index_text(s->ndim, TENSOR_DATA(s->shape, int64_t),
+                                      ",", tb));
+        if (order && i && disordered(s, i, &same))
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           same ? "indices[%lld] = %s is repeated"
+                                : "indices[%lld] = %s is out of order. Many "
+                                  "sparse ops require sorted indices.\n    Use "
+                                  "`tf.sparse.reorder` to create a correctly "
+                                  "ordered copy.\n\n",
+                           (long long)i,
+                           sparse_index_text(s->ndim, index, ",", ta));
+    }
     return MST_OK;
 }
 

@@ -18,9 +18,18 @@ struct sparse {
 /* From inputs i (indices), i + 1 (values) and i + 2 (shape), checked to fit
  * together. */
 enum mst_code sparse_read(struct op_ctx *c, int i, struct sparse *ret) MUST_USE;
+/* The same with the texts of the ops that make a SparseTensor of them: sets,
+ * batches. */
+enum mst_code sparse_create(struct op_ctx *c, int i,
+                            struct sparse *ret) MUST_USE;
 /* No dimension is negative and their product fits: it is *ret_count. */
 enum mst_code sparse_size(struct op_ctx *c, const struct tensor *shape,
                           int64_t *ret_count) MUST_USE;
+
+/* Every index lies inside of the shape; with `order` each is also greater than
+ * the one before it. */
+enum mst_code sparse_check(struct op_ctx *c, const struct sparse *s,
+                           bool order) MUST_USE;
 
 /* A copy of the indices in *own, which s uses from then on: for who reads them
  * twice, as they may be a variable's that changes. */
