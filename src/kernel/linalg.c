@@ -71,8 +71,12 @@ enum mst_code linalg_out(struct linalg *l, int i, int ndim, int64_t a,
 
 enum mst_code linalg_out_none(struct linalg *l, int i)
 {
+    enum mst_code rc = op_out_new(l->c, i, 0, NULL);
+
     l->out_size[i] = 0;
-    return op_out_new(l->c, i, 1, (int64_t[]){ 0 });
+    if (!rc)
+        tensor_zero(op_out(l->c, i));
+    return rc;
 }
 
 /* ---- the loop ---- */

@@ -16,7 +16,8 @@ struct linalg {
     int64_t rows[LINALG_ARGS], cols[LINALG_ARGS]; /* of the inputs' matrices */
     int64_t out_size[LINALG_ARGS];                /* elements of an output's */
     struct shape batch;
-    int64_t count; /* matrices in the batch */
+    int64_t count;     /* matrices in the batch */
+    int64_t work_size; /* the kernel's own: elements of its work space */
 };
 
 /* One of the batch. What has no elements is NULL. */
@@ -35,7 +36,7 @@ enum mst_code linalg_square(const struct linalg *l) MUST_USE;
 /* Output i gets matrices of that many dimensions: none, a, or a and b. */
 enum mst_code linalg_out(struct linalg *l, int i, int ndim, int64_t a,
                          int64_t b) MUST_USE;
-/* Output i is not asked for: it is empty. */
+/* Output i is not asked for: a scalar zero. */
 enum mst_code linalg_out_none(struct linalg *l, int i) MUST_USE;
 /*
  * fn for each matrix; it returns NULL or what is wrong with its input. cost:

@@ -21,4 +21,5 @@ covered("BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant "
         "BatchMatrixInverse BatchMatrixSolve BatchMatrixSolveLs "
         "BatchMatrixTriangularSolve BatchSelfAdjointEig BatchSelfAdjointEigV2 "
         "BatchSvd BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart "
-        "BatchMatrixSetDiag", "the names without Batch, with the same kernels")
+        "BatchMatrixSetDiag SelfAdjointEig",
+        "the names without Batch, with the same kernels")

@@ -186,3 +186,133 @@ for wrong in range(3):
     each("TridiagonalMatMul", "%d is too long" % wrong, superdiag=parts[0],
          maindiag=parts[1], subdiag=parts[2], rhs=X(3, 2), types=["float32"],
          fails=True)
+for t in ("int8", "uint8"):
+    each("BatchMatMulV3", "%s with bfloat16" % t,
+         x=X(2, 3, 4, dtype=t, hi=9), y=X(2, 4, 5, dtype="bfloat16"),
+         Tout="bfloat16")
+    each("BatchMatMulV3", "bfloat16 with %s" % t,
+         x=X(2, 3, 4, dtype="bfloat16"), y=X(2, 4, 5, dtype=t, hi=9),
+         Tout="bfloat16")
+
+# --- Decompositions -----------------------------------------------------------
+
+SHAPES = [(1, 1), (1, 4), (4, 1), (5, 5), (5, 3), (3, 5), (2, 3, 4, 4),
+          (2, 6, 2), (0, 0), (0, 3), (3, 0), (0, 4, 2), (40, 33)]
+
+for full in (False, True):
+    for shape in SHAPES:
+        each("Qr", "%s%s" % (shape, " full" * full), input=X(*shape),
+             full_matrices=full, tol=SOLVED,  # half differs when it is long
+             types=DENSE if max(shape) > 9 else DENSE + ["float16"])
+each("Qr", "NaN", input=V([[1, np.nan], [2, 3]]), types=["float32"])
+each("Qr", "a vector", input=X(3), types=["float32"], fails=True)
+each("Qr", "zero", input=V(np.zeros((3, 2))))
+each("Qr", "negative", input=V([[-2, 1], [0, -3]]))
+
+
+def svd_case(shape, full):
+    @graph("Svd", "%s%s" % (shape, " full" * full), types=DENSE, tol=SOLVED)
+    def _(k, dtype):
+        a = k.feed(X(*shape), dtype)
+        s, u, v = k.raw.Svd(input=a, full_matrices=full)
+        n = min(shape[-2:])
+        ones = [k.tf.matmul(m, m, adjoint_a=True) for m in (u, v)]
+        return [s, *ones, k.tf.shape(u), k.tf.shape(v), k.tf.matmul(
+            u[..., :n] * s[..., None, :], v[..., :n], adjoint_b=True)]
+
+
+for full in (False, True):
+    for shape in SHAPES:
+        svd_case(shape, full)
+
+
+def values_case(label, values):
+    @graph("Svd", label + ", values only", types=DENSE, tol=SOLVED)
+    def _(k, dtype):
+        s, u, v = k.raw.Svd(input=k.feed(values, dtype), compute_uv=False)
+        return [s, k.tf.shape(u), k.tf.shape(v)]
+
+
+for shape in SHAPES:
+    values_case("%s" % (shape,), X(*shape))
+for bad in (np.nan, np.inf):
+    each("Svd", "of %s" % bad, input=V([[1, bad, 2], [3, 4, 5]]))
+    values_case("of %s" % bad, V([[1, bad], [3, 4]]))
+values_case("zero", V(np.zeros((2, 3, 2))))
+each("Svd", "a vector", input=X(3), types=["float32"], fails=True)
+
+
+def eigh_case(shape):
+    @graph("SelfAdjointEigV2", "%s" % (shape,), types=DENSE, tol=SOLVED)
+    def _(k, dtype):
+        a = k.feed(M(regular(*shape)), dtype)
+        e, v = k.raw.SelfAdjointEigV2(input=a)
+        return [e, k.tf.matmul(v, v, adjoint_a=True), k.tf.abs(v), k.tf.matmul(
+            v * e[..., None, :], v, adjoint_b=True)]
+
+    @graph("SelfAdjointEigV2", "%s, values only" % (shape,), types=DENSE,
+           tol=SOLVED)
+    def _(k, dtype):
+        e, v = k.raw.SelfAdjointEigV2(
+            input=k.feed(M(regular(*shape)), dtype), compute_v=False)
+        return [e, k.tf.shape(v)]
+
+
+for shape in SQUARES:
+    eigh_case(shape)
+for op in ("SelfAdjointEigV2", "Eig"):
+    kw = {"Tout": "complex64"} if op == "Eig" else {}
+    each(op, "not square", input=X(3, 4), types=["float32"], fails=True, **kw)
+    each(op, "a vector", input=X(3), types=["float32"], fails=True, **kw)
+    for bad in (np.nan, np.inf):
+        each(op, "of %s" % bad, input=V([[1, bad], [bad, 4]]),
+             types=["float32"], fails=True, **kw)
+
+
+def eig_case(shape, vectors):
+    @graph("Eig", "%s%s" % (shape, " vectors" * vectors), types=DENSE,
+           tol=SOLVED)
+    def _(k, dtype):
+        a = k.feed(M(regular(*shape)), dtype)
+        out = "complex64" if dtype in ("float32", "complex64") else (
+            "complex128")
+        e, v = k.raw.Eig(input=a, Tout=out, compute_v=vectors)
+        sums = [k.tf.reduce_sum(e ** p, axis=-1) for p in (1, 2, 3)]
+        if not vectors:
+            return [*sums, k.tf.shape(v)]
+        a = k.tf.cast(a, out)
+        return [*sums, k.tf.matmul(a, v) - v * e[..., None, :] + 1,
+                k.tf.reduce_sum(k.tf.abs(v) ** 2, axis=-2)]
+
+
+for shape in SQUARES:
+    for vectors in (False, True):
+        eig_case(shape, vectors)
+
+# --- Least squares ------------------------------------------------------------
+
+for fast in (True, False):
+    for l2 in (0.0, 0.5):
+        for sa, k in (((1, 1), 1), ((5, 5), 2), ((6, 3), 2), ((3, 6), 2),
+                      ((2, 4, 3), 1), ((2, 2, 3, 4), 3), ((0, 3), 2),
+                      ((3, 0), 2), ((0, 4, 3), 2), ((4, 3), 0),
+                      ((30, 10), 40)):
+            each("MatrixSolveLs", "%s for %d%s l2 %g" % (
+                sa, k, " fast" * fast, l2), matrix=X(*sa),
+                rhs=X(*sa[:-1], k, seed=1), l2_regularizer=n0(l2, "float64"),
+                fast=fast, tol={**SOLVED, "float32": 5e-3, "complex64": 5e-3},
+                # Of no equations TensorFlow's solution is any memory.
+                compare="values" if sa[-2] else "shapes")
+each("MatrixSolveLs", "without full rank", matrix=V([[1, 2], [2, 4], [3, 6]]),
+     rhs=V([[1], [2], [4]]), l2_regularizer=n0(0, "float64"), fast=False,
+     tol=SOLVED)
+for label, a, rhs, l2 in (
+        ("without full rank, fast", V([[1, 0], [0, 0], [0, 0]]), X(3, 1), 0),
+        ("wide without full rank", V([[1, 0, 0], [0, 0, 0]]), X(2, 1), 0),
+        ("not as high", X(3, 3), X(4, 2), 0),
+        ("batches differ", X(4, 3, 3), X(2, 3, 2), 0),
+        ("l2 negative", X(3, 3), X(3, 2), -1)):
+    each("MatrixSolveLs", label, matrix=a, rhs=rhs, types=["float32"],
+         l2_regularizer=n0(l2, "float64"), fails=True)
+each("MatrixSolveLs", "l2 a vector", matrix=X(3, 3), rhs=X(3, 2),
+     l2_regularizer=f64(1, 2), types=["float32"], fails=True)
