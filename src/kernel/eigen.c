@@ -207,13 +207,13 @@ static const char *eig_real(const struct linalg_one *o)
     for (int64_t j = 0; j < n; j++) {
         double im = w[n + j];
 
-        store(o->out[0], wide, j, CMPLX(w[j], im));
+        store(o->out[0], wide, j, __builtin_complex(w[j], im));
         pair = im != 0 && !pair; /* the first of two: v is v[j] + i v[j+1] */
         for (int64_t i = 0; o->out[1] && i < n; i++) {
             const double *col = v + j * n + i;
-            double complex x = im == 0 ? CMPLX(col[0], 0)
-                               : pair  ? CMPLX(col[0], col[n])
-                                       : CMPLX(col[-n], -col[0]);
+            double complex x = im == 0 ? __builtin_complex(col[0], 0.0)
+                               : pair  ? __builtin_complex(col[0], col[n])
+                                       : __builtin_complex(col[-n], -col[0]);
 
             store(o->out[1], wide, i * n + j, x);
         }
