@@ -316,3 +316,19 @@ for label, a, rhs, l2 in (
          l2_regularizer=n0(l2, "float64"), fails=True)
 each("MatrixSolveLs", "l2 a vector", matrix=X(3, 3), rhs=X(3, 2),
      l2_regularizer=f64(1, 2), types=["float32"], fails=True)
+
+# --- Functions of matrices ----------------------------------------------------
+
+for op in ("MatrixSquareRoot", "MatrixLogarithm"):
+    for shape in SQUARES[:-1] + [(20, 20)]:
+        each(op, "of %s" % (shape,), input=M(regular(*shape)), tol=SOLVED)
+    each(op, "of positive ones", input=M(regular(2, 6, 6, hermitian=True)),
+         tol=SOLVED)
+    each(op, "not square", input=X(3, 4), types=["complex64"], fails=True)
+    each(op, "a vector", input=X(3), types=["complex64"], fails=True)
+each("MatrixLogarithm", "of any", input=X(3, 4, 4), tol=SOLVED)
+each("MatrixLogarithm", "of one that rotates", input=V([[0, -1], [1, 0]]))
+each("MatrixSquareRoot", "of a real one without root",
+     input=V([[-1, 0], [0, 4]]), types=["float32", "float64"])
+each("MatrixSquareRoot", "with complex eigenvalues",
+     input=V([[1, -3], [3, 1]]), tol=SOLVED)
