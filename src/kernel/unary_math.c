@@ -5,6 +5,7 @@
  * bfloat16 are computed in float. lgamma and digamma have no vector form.
  */
 #include "kernel/pointwise.h"
+#include "kernel/special.h"
 #include "kernel/vmath.h"
 
 #define MATH_DEF(stem, NAME, SET, ...)                                         \
@@ -121,35 +122,14 @@ static double lgamma_of_f64(double x)
     return lgamma_r(x, &sign);
 }
 
-/* d/dx lgamma: shifted up to where the asymptotic series is good, reflected
- * for negative numbers; not a number at the poles. */
 static double digamma_of_f64(double x)
 {
-    static const double b[] = { 1.0 / 12,   -1.0 / 120,      1.0 / 252,
-                                -1.0 / 240, 1.0 / 132,       -691.0 / 32760,
-                                1.0 / 12,   -3617.0 / 8160.0 };
-    double sum = 0, inv, inv2, power;
-
-    if (x <= 0) {
-        if (x == floor(x))
-            return (double)NAN;
-        sum = -M_PI / tan(M_PI * (x - floor(x)));
-        x = 1 - x;
-    }
-    for (; x < 10; x += 1)
-        sum -= 1 / x;
-    inv = 1 / x;
-    inv2 = inv * inv;
-    power = inv2;
-    sum += log(x) - inv / 2;
-    for (size_t i = 0; i < COUNT(b); i++, power *= inv2)
-        sum -= b[i] * power;
-    return sum;
+    return special_digamma(x);
 }
 
 static float digamma_of_f32(float x)
 {
-    return (float)digamma_of_f64(x);
+    return (float)special_digamma(x);
 }
 
 #define SLOW(s, T, A, DT, LD, ST, op, fn)                                      \
