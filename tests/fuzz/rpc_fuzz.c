@@ -90,9 +90,13 @@ static void as_client(const uint8_t *data, size_t size)
 {
     static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
                                 "\0\0\0\4\0\0\0\0\0";
-    struct sockaddr_in a = loopback(port);
+    static uint32_t runs;
+    struct sockaddr_in a = loopback(port), from = loopback(0);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
+    /* From many addresses, for the reason that as_server() gives. */
+    from.sin_addr.s_addr = htonl(0x7f020000u + (runs++ & 0xffff));
+    CHECK(!bind(fd, (struct sockaddr *)&from, sizeof(from)));
     CHECK(!connect(fd, (struct sockaddr *)&a, sizeof(a)));
     (void)!send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL);
     talk(fd, data, size);
