@@ -175,3 +175,10 @@ const char *sparse_index_text(int ndim, const int64_t *index,
     strcpy(text + n, "]");
     return text;
 }
+
+const char *sparse_values_text(const struct tensor *t, char *text)
+{
+    sparse_index_text((int)MIN(t->count, 10), t->data, " ", text);
+    text[strlen(text) - 1] = '\0';
+    return text + 1;
+}

@@ -45,6 +45,8 @@ static inline const int64_t *sparse_row(const struct sparse *s, int64_t i)
  * rows[] holds n numbers already, which are sorted. */
 void sparse_sort(const int64_t *indices, int ndim, int64_t *rows, int64_t n);
 
+/* "2 0": the first elements of a vector, as TensorFlow summarises values. */
+const char *sparse_values_text(const struct tensor *t, char *text);
 /* "[2,0]": any numbers, unlike shape_text(). */
 const char *sparse_index_text(int ndim, const int64_t *index,
                               const char *between, char *text);
