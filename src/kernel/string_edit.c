@@ -9,6 +9,7 @@
 
 #include "kernel/strided.h"
 #include "kernel/text.h"
+#include "kernel/unicode.h"
 
 static bool starts_char(char c)
 {
@@ -183,37 +184,37 @@ const struct op_def def_substr = {
 
 /* ---- case and space ---- */
 
-/* Letters of ASCII; what else utf-8 has would need tables of Unicode. */
-static enum mst_code change_case(struct op_ctx *c, int (*change)(int))
+/* Letters of ASCII, or of all of Unicode where the strings are UTF-8. */
+static enum mst_code change_case(struct op_ctx *c, bool upper)
 {
     const struct tensor *in = op_in(c, 0);
     enum mst_code rc = tensor_copy(op_out(c, 0), in, c->st);
 
     for (int64_t i = 0; i < in->count && !rc; i++) {
         struct str *s = tensor_str(op_out(c, 0), i);
+        bool ascii = true;
 
         for (size_t k = 0; k < s->len; k++) {
             unsigned char ch = (unsigned char)s->data[k];
 
-            if (ch >= 0x80 && c->node->state)
-                return op_fail(c, MST_UNIMPLEMENTED,
-                               "The case of letters beyond ASCII is not "
-                               "supported");
+            ascii &= ch < 0x80;
             if (ch < 0x80)
-                s->data[k] = (char)change(ch);
+                s->data[k] = (char)(upper ? toupper(ch) : tolower(ch));
         }
+        if (!ascii && c->node->state)
+            rc = unicode_change_case(s, upper, c->st);
     }
     return rc;
 }
 
 static enum mst_code string_upper(struct op_ctx *c)
 {
-    return change_case(c, toupper);
+    return change_case(c, true);
 }
 
 static enum mst_code string_lower(struct op_ctx *c)
 {
-    return change_case(c, tolower);
+    return change_case(c, false);
 }
 
 static enum mst_code case_init(struct op_node *n, struct status *st)
