@@ -116,3 +116,33 @@ each("Conv3D", "depths differ", input=X(1, 5, 5, 5, 4),
 
 # Only graphs from before 2016 have them.
 covered("Conv3DBackpropInput Conv3DBackpropFilter", "the second form")
+
+
+def depthwise(label, x, w, stride=1, dilation=1, pad="SAME", types=None):
+    y = [x[0]] + [out_size(x[1 + i], w[i], stride, dilation, pad, i)
+                  for i in range(2)] + [w[2] * w[3]]
+    kw = dict(strides=[1, stride, stride, 1], tol=TOL, types=types or FLOATS,
+              padding=pad if isinstance(pad, str) else "EXPLICIT")
+    if dilation != 1:
+        kw["dilations"] = [1, dilation, dilation, 1]
+    if not isinstance(pad, str):
+        kw["explicit_paddings"] = [0, 0, *pad[0], *pad[1], 0, 0]
+    each("DepthwiseConv2dNative", label, input=X(*x, lo=-1, hi=1),
+         filter=X(*w, lo=-1, hi=1), **kw)
+    each("DepthwiseConv2dNativeBackpropInput", label,
+         input_sizes=i32(list(x)), filter=X(*w, lo=-1, hi=1),
+         out_backprop=X(*y, lo=-1, hi=1), **kw)
+    each("DepthwiseConv2dNativeBackpropFilter", label,
+         input=X(*x, lo=-1, hi=1), filter_sizes=i32(list(w)),
+         out_backprop=X(*y, lo=-1, hi=1), **kw)
+
+
+for pad in ("SAME", "VALID", ((1, 2), (0, 1))):
+    for stride in (1, 2):
+        depthwise("%s %d" % (pad, stride), (2, 7, 6, 5), (3, 2, 5, 1), stride,
+                  pad=pad, types=WIDE if stride == 1 else None)
+        depthwise("%s %d multiplied" % (pad, stride), (2, 7, 6, 3),
+                  (2, 3, 3, 4), stride, pad=pad, types=WIDE)
+each("DepthwiseConv2dNative", "depths differ", input=X(2, 5, 5, 4),
+     filter=X(3, 3, 3, 2), strides=[1, 1, 1, 1], padding="SAME",
+     types=["float64"], fails=True)
