@@ -1,7 +1,7 @@
 """Pooling and its gradients."""
 import numpy as np
 
-from cases import FLOATS, X, each, i32, i64
+from cases import FLOATS, X, each, graph, i32, i64
 
 WIDE = ["float32", "float64"]
 ODD = [("SAME", (3, 2), (2, 2)), ("VALID", (2, 2), (2, 2)),
@@ -91,5 +91,35 @@ for pad, k, st in (("SAME", (2, 3, 2), (2, 2, 2)),
          orig_output=X(2, *y, 3, lo=1, hi=3), grad=X(*x), **win)
     each("AvgPool3DGrad", label, orig_input_shape=i32(list(x)),
          grad=X(2, *y, 3), tol=TOL, **win)
+
+for pseudo in (False, True):
+    for over in (False, True):
+        label = "pseudo %s overlapping %s" % (pseudo, over)
+        for op in ("FractionalMaxPool", "FractionalAvgPool"):
+            each(op, label, value=X(2, 11, 13, 3),
+                 pooling_ratio=[1.0, 1.44, 1.73, 1.0], pseudo_random=pseudo,
+                 overlapping=over, deterministic=True, seed=17, seed2=4)
+        cuts = dict(row_pooling_sequence=i64([0, 1, 3, 5, 6]),
+                    col_pooling_sequence=i64([0, 2, 3, 5]))
+        each("FractionalAvgPoolGrad", label,
+             orig_input_tensor_shape=i64([2, 6, 5, 3]),
+             out_backprop=X(2, 4, 3, 3), overlapping=over,
+             types=["float32", "float64", "int32"], **cuts)
+each("FractionalMaxPoolGrad", "not its output", orig_input=X(2, 6, 5, 3),
+     orig_output=X(2, 4, 3, 3), out_backprop=X(2, 4, 3, 3), fails=True,
+     types=["float32"], **cuts)
+
+
+@graph("FractionalMaxPoolGrad", types="kernel")
+def grad(k, dtype):
+    x = k.feed(X(2, 11, 13, 3, lo=0, hi=5), dtype, 0)
+    y = k.raw.FractionalMaxPool(value=x, pooling_ratio=[1.0, 1.44, 1.73, 1.0],
+                                overlapping=True, deterministic=True, seed=3)
+    return k.raw.FractionalMaxPoolGrad(
+        orig_input=x, orig_output=y[0],
+        out_backprop=k.feed(X(2, 7, 7, 3), dtype, 1),
+        row_pooling_sequence=y[1], col_pooling_sequence=y[2],
+        overlapping=True)
+
 
 assert FLOATS
