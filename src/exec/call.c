@@ -91,22 +91,58 @@ void call_free_callees(struct plan *p)
     }
 }
 
+/*
+ * A call under way. What waits inside of it can be cancelled on its own: when
+ * the function fails it ends at once, and its caller hears of it; when the
+ * caller is cancelled, so is the call.
+ */
 struct running {
+    atomic_int refs; /* the step's, and the caller's cancellation's */
     struct op_ctx *c;
     void (*done)(struct op_ctx *, void *, enum mst_code, struct op_value *,
                  int);
     void *arg;
     int ret_count;
+    struct cancel cancel;
+    struct cancel_item outer;
+    bool linked;
 };
+
+static void running_unref(struct running *r)
+{
+    if (atomic_fetch_sub(&r->refs, 1) != 1)
+        return;
+    cancel_done(&r->cancel);
+    mem_free(r);
+}
+
+static void caller_cancelled(struct cancel_item *item)
+{
+    struct running *r = CONTAINER(item, struct running, outer);
+
+    atomic_fetch_add(&r->refs, 1);
+    cancel_all(&r->cancel);
+    running_unref(r);
+}
+
+static void call_failed(void *arg, const struct status *st)
+{
+    struct running *r = arg;
+
+    (void)st;
+    cancel_all(&r->cancel);
+}
 
 static void call_done(void *arg, struct step *s, const struct status *st)
 {
     struct running *r = arg;
 
+    if (r->linked)
+        cancel_remove(r->c->step->cancel, &r->outer);
     if (st->code)
         status_copy(r->c->st, st);
     r->done(r->c, r->arg, st->code, step_results(s), r->ret_count);
-    mem_free(r);
+    running_unref(r);
 }
 
 static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
@@ -119,10 +155,10 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
     struct step_opts opts = { .env = *c->step,
                               .args = args,
                               .arg_count = arg_count,
+                              .failed = call_failed,
                               .done = call_done,
                               .arg = r };
 
-    *r = (struct running){ c, done, arg, f->plan ? f->plan->ret_count : 0 };
     if (!f->plan || arg_count != f->plan->arg_count) {
         status_set(c->st, MST_INVALID_ARGUMENT,
                    "Function is called with %d arguments and takes %d",
@@ -131,6 +167,17 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
         mem_free(r);
         return;
     }
+    atomic_init(&r->refs, 1);
+    r->c = c;
+    r->done = done;
+    r->arg = arg;
+    r->ret_count = f->plan->ret_count;
+    cancel_init(&r->cancel);
+    opts.env.cancel = &r->cancel;
+    r->linked = c->step->cancel &&
+                cancel_add(c->step->cancel, &r->outer, caller_cancelled);
+    if (c->step->cancel && !r->linked)
+        cancel_all(&r->cancel);
     step_run(step_new(f->plan, &opts));
 }
 

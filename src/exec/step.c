@@ -75,6 +75,23 @@ static void release_inputs(const struct plan_node *n, struct op_value *in)
         value_release(&in[i]);
 }
 
+/* What TensorFlow keeps in such a handle: where its resource is to be found. */
+static enum mst_code handle_text(struct tensor *t, struct status *st)
+{
+    const struct handle *h = CONTAINER(*tensor_object(t, 0), struct handle, o);
+    struct tensor text;
+    enum mst_code rc =
+        tensor_new(&text, DT_STRING, 1, (const int64_t[]){ 2 }, st);
+
+    if (rc)
+        return rc;
+    str_set(tensor_str(&text, 0), h->container, strlen(h->container));
+    str_set(tensor_str(&text, 1), h->name, strlen(h->name));
+    tensor_unref(t);
+    tensor_move(t, &text);
+    return MST_OK;
+}
+
 static enum mst_code prepare_input(const struct plan_node *n, int i,
                                    struct op_value *in, struct status *st)
 {
@@ -101,8 +118,7 @@ static enum mst_code prepare_input(const struct plan_node *n, int i,
         break;
     case IN_DEREF:
         if (!in->ref)
-            return status_set(st, MST_INVALID_ARGUMENT,
-                              "Input %d is a handle and has no value", i);
+            return handle_text(&in->t, st);
         rc = variable_read(in->ref, &in->t, st);
         if (rc)
             return rc;

@@ -803,7 +803,11 @@ enum mst_code partition(const struct source *s, const struct place_opts *where,
     w.feed_piece = mem_array((size_t)want->feed_count, sizeof(int));
     w.feed_types = mem_array((size_t)want->feed_count, sizeof(int));
     *ret = (struct parts){ 0 };
-    rc = find_feeds(&w);
+    rc = want->fetch_count || want->target_count
+             ? find_feeds(&w)
+             : status_set(st, MST_INVALID_ARGUMENT,
+                          "Must specify at least one target to fetch or "
+                          "execute.");
     if (!rc)
         rc = mark(&w);
     if (!rc)

@@ -28,6 +28,7 @@ struct part_want {
     const struct part_name *feeds, *fetches, *targets;
     int feed_count, fetch_count, target_count;
     bool partial;
+    bool keep; /* the caller wants the graphs later on */
 };
 
 struct part {

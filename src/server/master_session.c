@@ -126,7 +126,7 @@ static void put_key(struct pb_out *o, const struct part_want *want)
                                         want->targets };
     int counts[] = { want->feed_count, want->fetch_count, want->target_count };
 
-    pb_put_varint(o, want->partial);
+    pb_put_varint(o, (uint64_t)want->partial | (uint64_t)want->keep << 1);
     for (int l = 0; l < 3; l++) {
         pb_put_varint(o, (uint64_t)counts[l]);
         for (int i = 0; i < counts[l]; i++) {
@@ -289,6 +289,9 @@ static void compile_job(struct pool_job *job)
     for (int i = 0; i < c->count; i++) {
         c->parts[i].task = k->parts.list[i].task;
         c->parts[i].transfers = k->parts.list[i].transfers;
+        if (c->want.keep)
+            pb_put_bytes(c->graphs, 3, k->parts.list[i].graph.data,
+                         k->parts.list[i].graph.len);
         if (c->parts[i].task == ms->place.own)
             register_here(k, i);
         else

@@ -45,6 +45,7 @@ struct partial {
     char handle[40];
     bool started;                 /* under r->lock, as all of it */
     bool over;                    /* all parts have ended */
+    bool released;                /* no further call is waited for */
     bool *fed, *fetched;          /* by feed and fetch */
     struct partial_call *waiting; /* the last call waits for the end */
 };
@@ -261,6 +262,19 @@ static void settle(struct master_run *r)
     leave(r);
 }
 
+/* The last call of a partial run was made, or none will be. */
+static void partial_release(struct master_run *r)
+{
+    bool settles;
+
+    pthread_mutex_lock(&r->lock);
+    settles = !r->partial->released && r->partial->started;
+    r->partial->released = true;
+    pthread_mutex_unlock(&r->lock);
+    if (settles)
+        settle(r);
+}
+
 /* ---- failure ---- */
 
 /* All parts are told to stop. Once. */
@@ -309,8 +323,11 @@ static void part_failed(struct master_run *r, int task, const struct status *st)
         r->st.worker_restarted = st->worker_restarted;
     }
     pthread_mutex_unlock(&r->lock);
-    if (first)
-        cancel_parts(r, st);
+    if (!first)
+        return;
+    cancel_parts(r, st);
+    if (r->partial)
+        partial_release(r);
 }
 
 /* The client or the session's end stops the run. */
@@ -325,6 +342,8 @@ static void run_cancel(struct master_run *r, enum mst_code code,
         status_copy(&r->st, &st);
     pthread_mutex_unlock(&r->lock);
     cancel_parts(r, &st);
+    if (r->partial)
+        partial_release(r);
 }
 
 static void call_cancelled(void *arg)
@@ -513,7 +532,9 @@ static void start_parts(struct master_run *r, struct op_value *args)
 {
     struct step *here = NULL;
 
-    atomic_init(&r->left, r->c->count + 1);
+    /* A partial run also waits for its last call. */
+    atomic_init(&r->left,
+                r->c->count + 1 + (r->partial && !r->partial->released));
     if (r->c->count > 1 || !r->c->count || !r->c->parts[0].plan)
         r->calls = mem_array((size_t)r->c->count, sizeof(*r->calls));
     for (int i = 0; i < r->c->count; i++)
@@ -644,7 +665,8 @@ void master_run_step(struct master_session *ms, struct rpc_call *call,
                                           .targets = q->targets,
                                           .feed_count = q->feed_count,
                                           .fetch_count = q->fetch_count,
-                                          .target_count = q->target_count },
+                                          .target_count = q->target_count,
+                                          .keep = q->partition_graphs },
                      &r->wait);
     mem_free(names);
     if (c)
@@ -1028,6 +1050,8 @@ static void partial_step(struct master_session *ms, struct rpc_call *call,
     }
     if (first)
         start_parts(r, NULL);
+    if (last)
+        partial_release(r);
     partial_settle(pc);
     run_step_free(q);
     run_unref(r);
