@@ -96,11 +96,20 @@ void record_reader_close(struct record_reader *r)
     r->data = NULL;
 }
 
-static enum mst_code damaged(const struct record_reader *r, const char *what,
-                             struct status *st)
+/* TensorFlow's words. */
+static enum mst_code truncated(const struct record_reader *r, struct status *st)
 {
-    return status_set(st, MST_DATA_LOSS, "%s record at %llu: %s", what,
-                      (unsigned long long)r->at, r->file.path);
+    return status_set(st, MST_DATA_LOSS,
+                      "truncated record at %llu' failed with Read less bytes "
+                      "than requested",
+                      (unsigned long long)r->at);
+}
+
+static enum mst_code corrupted(uint64_t at, struct status *st)
+{
+    return status_set(st, MST_DATA_LOSS, "corrupted record at %llu%s",
+                      (unsigned long long)at,
+                      at ? "" : " (Is this even a TFRecord file?)");
 }
 
 enum mst_code record_reader_next(struct record_reader *r, struct pb_in *ret,
@@ -112,16 +121,16 @@ enum mst_code record_reader_next(struct record_reader *r, struct pb_in *ret,
 
     if (!left)
         return status_set(st, MST_OUT_OF_RANGE, "eof");
-    if (left < HEAD + TAIL)
-        return damaged(r, "truncated", st);
+    if (left < HEAD)
+        return truncated(r, st);
     rc = file_in_read(&r->file, r->at, head, HEAD, st);
     if (rc)
         return rc;
     if (crc32c_unmask(load_u32(head + 8)) != crc32c(0, head, 8))
-        return damaged(r, "corrupted", st);
+        return corrupted(r->at, st);
     memcpy(&len, head, 8);
-    if (len > left - HEAD - TAIL)
-        return damaged(r, "truncated", st);
+    if (left < HEAD + TAIL || len > left - HEAD - TAIL)
+        return truncated(r, st);
     if (r->room < len + TAIL) {
         data = realloc(r->data, (size_t)len + TAIL);
         if (!data)
@@ -135,7 +144,7 @@ enum mst_code record_reader_next(struct record_reader *r, struct pb_in *ret,
     if (rc)
         return rc;
     if (crc32c_unmask(load_u32(r->data + len)) != crc32c(0, r->data, len))
-        return damaged(r, "corrupted", st);
+        return corrupted(r->at + HEAD, st);
     r->at += HEAD + len + TAIL;
     *ret = cursor_over(r->data, (size_t)len);
     return MST_OK;

@@ -23,3 +23,7 @@ covered("BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant "
         "BatchSvd BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart "
         "BatchMatrixSetDiag SelfAdjointEig",
         "the names without Batch, with the same kernels")
+covered("IdentityReader TextLineReader FixedLengthRecordReader "
+        "TFRecordReader ReaderReset ReaderSerializeState ReaderRestoreState",
+        "cases of their second version, the same kernels: graphs of today's "
+        "TensorFlow cannot have these")
