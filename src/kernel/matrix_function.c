@@ -13,19 +13,30 @@ typedef double complex number;
 
 /* ---- triangles: upper, n by n, in column-major order ---- */
 
-/* t becomes its root: the diagonal first, then each diagonal above it. */
+/* column[0 .. k) -= x times that of t's column k: what a known element k of a
+ * column takes from those above it. */
+static void eliminate(number *column, number x, const number *t, int64_t k,
+                      int64_t n)
+{
+    dense_sub_c128(column, k, &x, 1, false, t + k * n, n, 1);
+}
+
+/* t becomes its root: the diagonal first, then column by column, from the
+ * diagonal up. */
 static void root_of_triangle(number *t, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         t[i * n + i] = csqrt(t[i * n + i]);
-    for (int64_t j = 1; j < n; j++)
-        for (int64_t i = j - 1; i >= 0; i--) {
-            number sum = t[j * n + i], d = t[i * n + i] + t[j * n + j];
+    for (int64_t j = 1; j < n; j++) {
+        number *column = t + j * n;
 
-            for (int64_t k = i + 1; k < j; k++)
-                sum -= COMPLEX_MUL(t[k * n + i], t[j * n + k]);
-            t[j * n + i] = sum == 0 ? 0 : COMPLEX_DIV(sum, d);
+        for (int64_t i = j - 1; i >= 0; i--) {
+            number d = t[i * n + i] + column[j];
+
+            column[i] = column[i] == 0 ? 0 : COMPLEX_DIV(column[i], d);
+            eliminate(column, column[i], t, i, n);
         }
+    }
 }
 
 /* How far t is from the identity, in the 1-norm. */
@@ -47,14 +58,15 @@ static double distance(const number *t, int64_t n)
 /* x becomes (1 + f e)^-1 e, of upper triangles. */
 static void resolvent(number *x, const number *e, double f, int64_t n)
 {
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = n - 1; i >= 0; i--) {
-            number sum = i <= j ? e[j * n + i] : 0;
+    memcpy(x, e, (size_t)(n * n) * sizeof(number));
+    for (int64_t j = 0; j < n; j++) {
+        number *column = x + j * n;
 
-            for (int64_t k = i + 1; k <= j; k++)
-                sum -= f * COMPLEX_MUL(e[k * n + i], x[j * n + k]);
-            x[j * n + i] = COMPLEX_DIV(sum, 1 + f * e[i * n + i]);
+        for (int64_t i = j; i >= 0; i--) {
+            column[i] = COMPLEX_DIV(column[i], 1 + f * e[i * n + i]);
+            eliminate(column, f * column[i], e, i, n);
         }
+    }
 }
 
 /*
