@@ -157,3 +157,12 @@ const struct op_def def_matrix_band_part = {
     .attr = "T: type; Tindex: {int32, int64} = int64",
     .kernel = (const struct op_kernel[]){ { DT_ANY, matrix_band_part }, { 0 } },
 };
+
+/* Its name before TensorFlow 1.0. */
+const struct op_def def_batch_matrix_band_part = {
+    .name = "BatchMatrixBandPart",
+    .in = "input: T, num_lower: int64, num_upper: int64",
+    .out = "band: T",
+    .attr = "T: type",
+    .kernel = (const struct op_kernel[]){ { DT_ANY, matrix_band_part }, { 0 } },
+};

@@ -126,8 +126,13 @@ static void test_a_perturbed_system_for_nothing(void **state)
 static void test_old_names_have_the_kernels_of_the_new(void **state)
 {
     static const char *const names[] = {
-        "Cholesky",      "CholeskyGrad", "MatrixDeterminant",
-        "MatrixInverse", "MatrixSolve",  "MatrixTriangularSolve",
+        "Cholesky",          "CholeskyGrad",
+        "MatrixDeterminant", "MatrixInverse",
+        "MatrixSolve",       "MatrixTriangularSolve",
+        "MatrixSolveLs",     "Svd",
+        "SelfAdjointEigV2",  "SelfAdjointEig",
+        "MatrixBandPart",    "MatrixDiag",
+        "MatrixDiagPart",    "MatrixSetDiag",
     };
     char old[64];
 

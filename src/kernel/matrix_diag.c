@@ -429,3 +429,28 @@ const struct op_def def_matrix_diag_v3 = {
     .init = align_init,
     .kernel = (const struct op_kernel[]){ { DT_ANY, matrix_diag_v2 }, { 0 } },
 };
+
+/* Their names before TensorFlow 1.0. */
+const struct op_def def_batch_matrix_diag = {
+    .name = "BatchMatrixDiag",
+    .in = "diagonal: T",
+    .out = "output: T",
+    .attr = "T: type",
+    .kernel = (const struct op_kernel[]){ { DT_ANY, matrix_diag }, { 0 } },
+};
+
+const struct op_def def_batch_matrix_diag_part = {
+    .name = "BatchMatrixDiagPart",
+    .in = "input: T",
+    .out = "diagonal: T",
+    .attr = "T: type",
+    .kernel = (const struct op_kernel[]){ { DT_ANY, matrix_diag_part }, { 0 } },
+};
+
+const struct op_def def_batch_matrix_set_diag = {
+    .name = "BatchMatrixSetDiag",
+    .in = "input: T, diagonal: T",
+    .out = "output: T",
+    .attr = "T: type",
+    .kernel = (const struct op_kernel[]){ { DT_ANY, matrix_set_diag }, { 0 } },
+};
