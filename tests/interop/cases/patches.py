@@ -1,5 +1,7 @@
 """Patches, morphology, local normalisation, boxes, glimpses."""
-from cases import X, each
+import numpy as np
+
+from cases import X, each, f32, i32
 
 TOL = {"float16": 0.02, "bfloat16": 0.1, "float32": 2e-4}
 
@@ -31,3 +33,27 @@ for radius, beta in ((1, 0.5), (2, 1.0), (5, 0.75)):
     each("LRNGrad", "%d %g" % (radius, beta), input_grads=X(2, 3, 4, 7),
          input_image=X(2, 3, 4, 7), output_image=X(2, 3, 4, 7), **args)
 each("LRN", "rank", input=X(2, 3, 4), types=["float32"], fails=True)
+
+for op in ("ExtractGlimpse", "ExtractGlimpseV2"):
+    for centered in (False, True):
+        for normalized in (False, True):
+            scale = 1 if normalized else 4
+            at = np.array([[0, 0], [0.3, -0.4], [-0.9, 0.9], [2, 0.1]],
+                          np.float32) * scale
+            each(op, "centered %s normalized %s" % (centered, normalized),
+                 input=X(4, 7, 6, 3, dtype="float32"), size=i32([3, 4]),
+                 offsets=at, centered=centered, normalized=normalized,
+                 uniform_noise=False, noise="zero")
+    each(op, "larger than the image", input=X(1, 3, 4, 2, dtype="float32"),
+         size=i32([7, 8]), offsets=f32([[0, 0]]), uniform_noise=False,
+         noise="zero")
+    each(op, "offsets", input=X(2, 3, 4, 2, dtype="float32"),
+         size=i32([2, 2]), offsets=f32([[0, 0]]), fails=True)
+BOXES = f32([[[0, 0, 1, 1], [0.2, 0.3, 0.6, 0.9]],
+             [[-0.3, 0.5, 0.5, 1.7], [0.9, 0.2, 0.1, 0.3]]])
+for depth in (1, 3, 4):
+    each("DrawBoundingBoxes", images=X(2, 9, 11, depth), boxes=BOXES)
+    each("DrawBoundingBoxesV2", images=X(2, 9, 11, depth), boxes=BOXES,
+         colors=X(2, 4, dtype="float32"))
+each("DrawBoundingBoxes", "depth", images=X(2, 9, 11, 2), boxes=BOXES,
+     fails=True, types=["float32"])
