@@ -181,7 +181,20 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
     step_run(step_new(f->plan, &opts));
 }
 
-const struct op_calls call_ops = { find, start };
+/* A function's plan belongs to the outermost one. */
+static void hold(struct callee *f)
+{
+    if (f->plan)
+        plan_ref(plan_outermost(f->plan));
+}
+
+static void release(struct callee *f)
+{
+    if (f->plan)
+        plan_unref(plan_outermost(f->plan));
+}
+
+const struct op_calls call_ops = { find, start, hold, release };
 
 /* ---- an op that is a function's name ---- */
 

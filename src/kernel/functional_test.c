@@ -98,7 +98,7 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
     depth--;
 }
 
-static const struct op_calls calls = { find, start };
+static const struct op_calls calls = { .find = find, .start = start };
 
 static void begin(struct harness *h, const char *op)
 {

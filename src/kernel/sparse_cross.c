@@ -184,14 +184,20 @@ static void count_up(struct cross *x)
 
 static uint64_t hash_of(const struct cross *x, const struct column *col)
 {
-    int64_t at = col->at + col->digit;
-    const struct str *s;
+    int64_t at = col->at + col->digit, number;
+    struct str bytes;
 
-    if (col->values->dtype != DT_STRING)
-        return (uint64_t)tensor_int(col->values, at);
-    s = tensor_str(col->values, at);
-    return x->strong ? fingerprint_keyed(x->key, s->data, s->len)
-                     : fingerprint64(s->data, s->len);
+    if (col->values->dtype == DT_STRING) {
+        bytes = *tensor_str(col->values, at);
+    } else {
+        number = tensor_int(col->values, at);
+        if (!x->salted || !col->indices)
+            return (uint64_t)number;
+        /* TensorFlow hashes that many bytes, and models rely on it. */
+        bytes = (struct str){ (char *)&number, 4 };
+    }
+    return x->strong ? fingerprint_keyed(x->key, bytes.data, bytes.len)
+                     : fingerprint64(bytes.data, bytes.len);
 }
 
 static int64_t cross_hash(const struct cross *x)

@@ -447,3 +447,20 @@ const struct op_def def_destroy_temporary_variable = {
     .kernel =
         (const struct op_kernel[]){ { DT_ANY, destroy_temporary_run }, { 0 } },
 };
+
+/* What a reader gets is a copy only where row updates make it necessary, and
+ * then it stays so: the op only looks the variable up. */
+static enum mst_code disable_copy_on_read_run(struct op_ctx *c)
+{
+    struct variable *v;
+
+    return op_variable(c, 0, false, &v);
+}
+
+const struct op_def def_disable_copy_on_read = {
+    .name = "DisableCopyOnRead",
+    .in = "resource: resource",
+    .flags = OP_STATEFUL,
+    .kernel = (const struct op_kernel[]){ { DT_ANY, disable_copy_on_read_run },
+                                          { 0 } },
+};

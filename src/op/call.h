@@ -20,6 +20,10 @@ struct op_calls {
                   void (*done)(struct op_ctx *c, void *arg, enum mst_code code,
                                struct op_value *results, int count),
                   void *arg);
+    /* For who keeps a callee longer than its plan may last: the plan stays
+     * until the last of them is gone. */
+    void (*ref)(struct callee *f);
+    void (*unref)(struct callee *f);
 };
 
 #endif

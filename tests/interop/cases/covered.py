@@ -27,3 +27,10 @@ covered("IdentityReader TextLineReader FixedLengthRecordReader "
         "TFRecordReader ReaderReset ReaderSerializeState ReaderRestoreState",
         "cases of their second version, the same kernels: graphs of today's "
         "TensorFlow cannot have these")
+
+covered("Iterator IteratorFromStringHandle IteratorGetNextSync BatchDataset "
+        "ParallelMapDataset ParallelInterleaveDatasetV2 "
+        "ParallelInterleaveDatasetV3 ShuffleDatasetV3 ModelDataset "
+        "FinalizeDataset MaxIntraOpParallelismDataset OptimizeDataset "
+        "PrivateThreadPoolDataset AssertNextDataset OptimizeDatasetV2",
+        "cases/datasets.py, under other names of the same kernels")
