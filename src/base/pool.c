@@ -5,6 +5,7 @@
 
 #include "base/fpu.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 struct pool {
     pthread_mutex_t lock;
@@ -56,7 +57,7 @@ struct pool *pool_new(int threads)
     pthread_cond_init(&p->wake, NULL);
     p->last = &p->first;
     for (p->count = 0; p->count < threads; p->count++)
-        if (pthread_create(&p->threads[p->count], NULL, thread_main, p))
+        if (thread_start(&p->threads[p->count], NULL, thread_main, p))
             break;
     CHECK(p->count > 0);
     return p;

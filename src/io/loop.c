@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "base/clock.h"
 #include "base/fpu.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "io/heap.h"
 #include "io/spin.h"
 
@@ -318,7 +318,6 @@ static void loop_start(struct loop *loop, int i, int spin_us_max)
 {
     static struct loop_watch wake = { .ready = woken };
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &wake };
-    sigset_t all, old;
     char name[16];
 
     ring_init(&loop->hooks);
@@ -329,11 +328,7 @@ static void loop_start(struct loop *loop, int i, int spin_us_max)
     loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     CHECK(loop->epoll_fd >= 0 && loop->event_fd >= 0);
     CHECK(!epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->event_fd, &ev));
-    /* Signals are for the program's own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    CHECK(!pthread_create(&loop->thread, NULL, loop_main, loop));
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    CHECK(!thread_start(&loop->thread, NULL, loop_main, loop));
     snprintf(name, sizeof(name), "muster-io%d", i);
     pthread_setname_np(loop->thread, name);
 }

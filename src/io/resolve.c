@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 struct resolve {
     struct loop_task task;
@@ -80,7 +81,7 @@ static bool start_thread(struct resolve *r)
 
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    error = pthread_create(&thread, &attr, resolve_main, r);
+    error = thread_start(&thread, &attr, resolve_main, r);
     pthread_attr_destroy(&attr);
     return !error;
 }
