@@ -41,6 +41,7 @@ struct rpc_server {
     pthread_mutex_t lock;
     struct listener *listeners; /* under lock */
     bool stopping;              /* under lock */
+    bool held;                  /* under lock */
     int busy; /* shards that are not empty, orders under way; under lock */
     void (*stopped)(void *);
     void *stopped_arg;
@@ -83,6 +84,7 @@ struct rpc_server *rpc_server_new(const struct rpc_server_opts *opts)
     map_init(&s->config.methods);
     s->config.request_max = opts->request_max ? opts->request_max : INT_MAX;
     pthread_mutex_init(&s->lock, NULL);
+    s->held = opts->held;
     s->shard_count = count;
     s->busy = count;
     for (int i = 0; i < count; i++) {
@@ -196,9 +198,12 @@ static enum mst_code listen_fd(struct rpc_server *server, int fd,
     l->pause.fire = on_pause_over;
     l->server = server;
     pthread_mutex_lock(&server->lock);
-    code = server->stopping
-               ? status_set(st, MST_FAILED_PRECONDITION, "the server stops")
-               : loop_watch_add(first_loop(server), &l->watch, EPOLLIN, st);
+    if (server->stopping)
+        code = status_set(st, MST_FAILED_PRECONDITION, "the server stops");
+    else if (server->held)
+        code = MST_OK;
+    else
+        code = loop_watch_add(first_loop(server), &l->watch, EPOLLIN, st);
     if (!code) {
         l->next = server->listeners;
         server->listeners = l;
@@ -231,6 +236,19 @@ enum mst_code rpc_server_listen(struct rpc_server *server, const char *addr,
     }
     if (!code)
         *ret_port = port;
+    return code;
+}
+
+enum mst_code rpc_server_serve(struct rpc_server *server, struct status *st)
+{
+    enum mst_code code = MST_OK;
+
+    pthread_mutex_lock(&server->lock);
+    CHECK(server->held);
+    server->held = false;
+    for (struct listener *l = server->listeners; l && !code; l = l->next)
+        code = loop_watch_add(first_loop(server), &l->watch, EPOLLIN, st);
+    pthread_mutex_unlock(&server->lock);
     return code;
 }
 

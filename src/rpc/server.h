@@ -37,6 +37,7 @@ struct rpc_method {
 struct rpc_server_opts {
     struct loop_group *group;
     size_t request_max; /* 0: 2 GB less one, as TensorFlow's */
+    bool held; /* connections wait in the kernel until rpc_server_serve() */
 };
 
 struct rpc_server *rpc_server_new(const struct rpc_server_opts *opts);
@@ -52,6 +53,10 @@ void rpc_server_add(struct rpc_server *server, const struct rpc_method *methods,
  * called for several addresses. */
 enum mst_code rpc_server_listen(struct rpc_server *server, const char *addr,
                                 uint16_t *ret_port, struct status *st) MUST_USE;
+
+/* Once, for a server that was held. */
+enum mst_code rpc_server_serve(struct rpc_server *server,
+                               struct status *st) MUST_USE;
 
 /* Takes no new connections or calls, lets the calls under way finish for up to
  * grace_ms, then cancels them and closes. stopped() runs once on a loop thread,
