@@ -20,6 +20,8 @@ struct master {
     char *job;
     int task;
     struct cluster_spec cluster;
+    uint8_t *config; /* under every session's own */
+    size_t config_len;
     struct worker *worker;
     struct loop_group *loops;
     struct pool *pool;
@@ -182,6 +184,7 @@ struct creating {
     struct rpc_call *call;
     struct master_session *ms;
     struct session_config config;
+    uint8_t *config_bytes; /* what config points into */
     struct message_text graph;
     bool *known; /* by task: has answered GetStatus; under fan.lock */
 };
@@ -192,6 +195,7 @@ static void creating_unref(struct creating *c)
         return;
     fan_done(&c->fan);
     session_config_free(&c->config);
+    mem_free(c->config_bytes);
     master_session_unref(c->ms);
     mem_free(c->known);
     mem_free(c);
@@ -490,7 +494,23 @@ static void ask_statuses(struct creating *c)
     fan_end(&c->fan);
 }
 
-static bool create_parse(struct creating *c, const struct rpc_data *d)
+/* The client's config over the server's: messages merge when their bytes are
+ * laid one after the other. */
+static bool merge_config(struct creating *c, const struct master *m,
+                         struct message_text own)
+{
+    size_t len = m->config_len + own.len;
+
+    if (!m->config_len)
+        return session_config_parse(&c->config, own.data, own.len);
+    c->config_bytes = mem_new(len);
+    memcpy(c->config_bytes, m->config, m->config_len);
+    memcpy(c->config_bytes + m->config_len, own.data, own.len);
+    return session_config_parse(&c->config, c->config_bytes, len);
+}
+
+static bool create_parse(struct creating *c, const struct master *m,
+                         const struct rpc_data *d)
 {
     struct pb_in in = pb_in(d->data, d->len);
     struct message_text config = { "", 0 };
@@ -505,7 +525,7 @@ static bool create_parse(struct creating *c, const struct rpc_data *d)
         if (f.number == 2 && f.wire == PB_LEN)
             config = t;
     }
-    return !in.bad && session_config_parse(&c->config, config.data, config.len);
+    return !in.bad && merge_config(c, m, config);
 }
 
 static void create_session(struct rpc_call *call, void *arg)
@@ -513,7 +533,8 @@ static void create_session(struct rpc_call *call, void *arg)
     struct master *m = arg;
     struct creating *c = MEM_NEW(struct creating);
 
-    if (unreadable(call, create_parse(c, rpc_call_request(call)))) {
+    if (unreadable(call, create_parse(c, m, rpc_call_request(call)))) {
+        mem_free(c->config_bytes);
         mem_free(c);
         return;
     }
@@ -1081,6 +1102,8 @@ struct master *master_new(const struct master_opts *opts)
     m->job = mem_str(opts->job);
     m->task = opts->task;
     cluster_spec_copy(&m->cluster, opts->cluster);
+    m->config = mem_copy(opts->config, opts->config_len);
+    m->config_len = opts->config_len;
     m->worker = opts->worker;
     m->loops = opts->loops;
     m->pool = opts->pool;
@@ -1115,6 +1138,7 @@ void master_free(struct master *m)
     dedup_done(&m->ids);
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->idle);
+    mem_free(m->config);
     mem_free(m->job);
     mem_free(m);
 }

@@ -16,7 +16,9 @@ struct master_opts {
     const char *job;
     int task;
     const struct cluster_spec *cluster; /* copied */
-    struct worker *worker;              /* of the same task */
+    const void *config; /* a ConfigProto, under every session's; copied */
+    size_t config_len;
+    struct worker *worker; /* of the same task */
     struct loop_group *loops;
     struct pool *pool;
 };

@@ -77,13 +77,17 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                                                   .cluster = opts->cluster,
                                                   .loops = s->loops,
                                                   .pool = s->pool });
-    s->master = master_new(&(struct master_opts){ .job = opts->job,
-                                                  .task = opts->task,
-                                                  .cluster = opts->cluster,
-                                                  .worker = s->worker,
-                                                  .loops = s->loops,
-                                                  .pool = s->pool });
-    s->rpc = rpc_server_new(&(struct rpc_server_opts){ .group = s->loops });
+    s->master =
+        master_new(&(struct master_opts){ .job = opts->job,
+                                          .task = opts->task,
+                                          .cluster = opts->cluster,
+                                          .config = opts->config,
+                                          .config_len = opts->config_len,
+                                          .worker = s->worker,
+                                          .loops = s->loops,
+                                          .pool = s->pool });
+    s->rpc = rpc_server_new(
+        &(struct rpc_server_opts){ .group = s->loops, .held = opts->held });
     worker_add_methods(s->worker, s->rpc);
     master_add_methods(s->master, s->rpc);
     rc = rpc_server_listen(s->rpc, opts->bind, &s->port, st);
@@ -96,6 +100,11 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
     loop_post(loop_group_at(s->loops, 0), &s->begin);
     *ret = s;
     return MST_OK;
+}
+
+enum mst_code server_serve(struct server *s, struct status *st)
+{
+    return rpc_server_serve(s->rpc, st);
 }
 
 int server_port(const struct server *s)

@@ -16,11 +16,17 @@ struct server_opts {
     const char *bind; /* "host:port" or ":port" */
     int threads;      /* that compute; 0: as many as there are CPUs */
     int loops;        /* 0: as the transport thinks best */
+    bool held;        /* serves nobody before server_serve() */
+    /* A ConfigProto: what sessions that do not say otherwise get. */
+    const void *config;
+    size_t config_len;
 };
 
 /* Listens when it returns. */
 enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                            struct status *st) MUST_USE;
+/* Once, for a server that was held: connections have waited until now. */
+enum mst_code server_serve(struct server *s, struct status *st) MUST_USE;
 int server_port(const struct server *s);
 /* For clients in the same process. */
 struct loop_group *server_loops(const struct server *s);
