@@ -4,16 +4,12 @@
 #ifndef MUSTER_MUSTER_H
 #define MUSTER_MUSTER_H
 
+#include "muster/api.h"
+#include "muster/server.h"
 #include "muster/status.h"
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(__GNUC__)
-#define MST_API __attribute__((visibility("default")))
-#else
-#define MST_API
 #endif
 
 /* "0.1.0" */
