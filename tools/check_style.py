@@ -13,7 +13,7 @@ import sys
 FUNCTION_MAX = 100
 FILE_MAX = 800
 COLUMNS = 80
-ROOTS = ["src", "include", "tests", "bench", "examples"]
+ROOTS = ["src", "include", "tests", "bench", "examples", "python"]
 EXCEPTIONS = pathlib.Path("tools/style_exceptions.txt")
 
 # Strings, characters and comments, in one pass.
