@@ -1,7 +1,7 @@
 """Numbers of few bits."""
 import numpy as np
 
-from cases import V, X, each, f32, i32, n0
+from cases import V, X, each, f32, graph, i32, n0
 
 for bits in (2, 3, 8, 16):
     for narrow in (False, True):
@@ -122,3 +122,63 @@ each("Bucketize", "NaN", input=V(np.nan, np.inf, -np.inf, 1.0),
 each("Bucketize", "nothing", input=X(0, 3), boundaries=[0.0])
 each("Bucketize", "not sorted", input=X(3), boundaries=[0.0, 8.0, 3.0],
      types=["float32"], fails=True)
+
+# --- Types of their own, seen through the whole numbers of their bits ---------
+
+BITS = {"qint8": "int8", "quint8": "uint8", "qint16": "int16",
+        "quint16": "uint16", "qint32": "int32"}
+
+
+def to_quantized(label, shape, low, high, fails=False, **kw):
+    @graph("QuantizeV2", "%s %s %s" % (label, shape, kw), types=list(BITS)[:1 if fails else 5], fails=fails)
+    def _(k, dtype):
+        out = k.raw.QuantizeV2(
+            input=k.feed(X(*shape, lo=-5, hi=5, dtype="float32")),
+            min_range=k.feed(np.array(low, np.float32)),
+            max_range=k.feed(np.array(high, np.float32)), T=dtype, **kw)
+        return [k.raw.Bitcast(input=out[0], type=BITS[dtype]), *out[1:]]
+
+
+def from_quantized(label, shape, low, high, fails=False, **kw):
+    @graph("Dequantize", "%s %s %s" % (label, shape, kw), types=list(BITS)[:1 if fails else 5], fails=fails)
+    def _(k, dtype):
+        bits = np.iinfo(BITS[dtype])
+        x = np.random.default_rng(1).integers(
+            bits.min, bits.max, shape, endpoint=True).astype(BITS[dtype])
+        return k.raw.Dequantize(
+            input=k.raw.Bitcast(input=k.tf.reshape(k.feed(x), shape),
+                                type=dtype),
+            min_range=k.feed(np.array(low, np.float32)),
+            max_range=k.feed(np.array(high, np.float32)), **kw)
+
+
+for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
+    for low, high in ((-3, 4), (0, 4), (-4, 0), (1, 3), (-3, -1), (2, 2)):
+        to_quantized("%g to %g" % (low, high), (7, 9), low, high, mode=mode)
+        from_quantized("%g to %g" % (low, high), (7, 9), low, high, mode=mode)
+    to_quantized("nothing", (0, 3), 0, 1, mode=mode)
+    for case in (to_quantized, from_quantized):
+        if mode != "MIN_FIRST":
+            for axis in (0, 1, 2):
+                n = (2, 3, 4)[axis]
+                case("an axis", (2, 3, 4), [-2 - i for i in range(n)],
+                     [1.5 + i for i in range(n)], mode=mode, axis=axis)
+for kw in ({"narrow_range": True}, {"round_mode": "HALF_TO_EVEN"}):
+    to_quantized("scaled", (5, 5), -2, 3, mode="SCALED", **kw)
+from_quantized("narrow", (5, 5), -2, 3, mode="SCALED", narrow_range=True)
+from_quantized("bfloat16", (5, 5), -2, 3, dtype="bfloat16")
+to_quantized("the wrong way round", (5,), 3, 1, fails=True)
+to_quantized("not as many", (2, 3), [1, 2, 3], [1, 2, 3], axis=0, fails=True)
+to_quantized("not as many", (2, 3), [1, 2], [1, 2, 3], axis=0, fails=True)
+to_quantized("two ranges", (2, 3), [1, 2], [1, 2], fails=True)
+to_quantized("no such axis", (2, 3), [1, 2], [1, 2], axis=2, fails=True)
+to_quantized("first along an axis", (2, 3), [1, 2], [3, 4], axis=0,
+             mode="MIN_FIRST", fails=True)
+to_quantized("to even", (2, 3), 1, 2, round_mode="HALF_TO_EVEN", fails=True)
+from_quantized("not as many", (2, 3), [1, 2], [1, 2, 3], axis=0, fails=True)
+from_quantized("two ranges", (2, 3), [1, 2], [1, 2], fails=True)
+from_quantized("first along an axis", (2, 3), [1, 2], [3, 4], axis=0,
+               mode="MIN_FIRST", fails=True)
+from_quantized("bfloat16, first", (5, 5), -2, 3, dtype="bfloat16",
+               mode="MIN_FIRST", fails=True)
+to_quantized("a wide range", (5,), 1, 1, ensure_minimum_range=0.5)
