@@ -23,7 +23,7 @@
 
 #define K_STEP      256         /* products between two visits to C */
 #define STRIP_BYTES (256 << 10) /* what a unit's box should not exceed */
-#define PIXELS_MIN  64
+#define PIXELS_MIN  256 /* of a unit: the filter is read once for them */
 
 /* One dimension of a pass. */
 struct axis {

@@ -5,6 +5,8 @@
  *
  * The images are gone through in chunks of some lines, of which both sides
  * stay in the cache; each chunk adds its products to the tiles of the result.
+ * Where lines are short, a chunk is pixels of several images, and those of the
+ * input are gathered for each tap, so that the loops stay long.
  * Work is split by rows, and by groups of images that have a result of their
  * own, which are added in the end. The split depends on the shapes alone, so
  * the sums do not change with the number of threads.
@@ -17,6 +19,7 @@
 #define CHUNK_PIXELS 512
 #define ROWS_MIN     128 /* of a piece of work */
 #define PIECES       16
+#define LINE_MIN     16 /* shorter ones are gathered */
 
 struct filter_pass {
     const struct conv *v;
@@ -26,7 +29,7 @@ struct filter_pass {
     int64_t rows;              /* of the result: taps * depth */
     int64_t row_parts, groups; /* how the work is split */
     int64_t lines;             /* of the output in a chunk */
-    bool direct;
+    bool direct, gathered;
     int64_t box[3];
     int64_t *a_at, *c_at; /* of each row */
     struct conv_segment *segment;
@@ -57,6 +60,7 @@ static void plan(struct filter_pass *p)
     p->row_parts = MIN(MAX(p->rows / ROWS_MIN, 1), PIECES);
     p->groups = MIN(p->v->fit.batch, MAX(PIECES / p->row_parts, 1));
     p->lines = MIN(MAX(CHUNK_PIXELS / d[2].out, 1), d[1].out);
+    p->gathered = d[2].out < LINE_MIN && p->v->filters >= LINE_MIN;
     p->direct = is_direct(p->v);
     p->box[0] = p->direct ? d[0].in : (d[0].size - 1) * d[0].dilation + 1;
     p->box[1] = d[1].in;
@@ -80,7 +84,8 @@ static void make_rows(const struct filter_pass *p)
                         i * d[0].dilation * p->box[1] + j * d[1].dilation;
 
                     at = at * p->box[2] + k * d[2].dilation;
-                    p->a_at[n] = at * p->v->fit.channels + ch;
+                    p->a_at[n] =
+                        p->gathered ? ch : at * p->v->fit.channels + ch;
                     p->c_at[n] = n * p->v->filters;
                 }
     for (int64_t y = 0; y < p->lines; y++)
@@ -114,6 +119,8 @@ struct piece {
     int64_t begin, end; /* rows */
     char *out;
     char *strip, *tail; /* the input's box; columns that are no whole vector */
+    const struct conv_segment *segment;
+    int64_t segments, a_col;
 };
 
 /* Columns that a vector would read beyond of: copied, with zeros behind. */
@@ -131,7 +138,7 @@ static void pack_tail(const struct piece *w, const char *y, int64_t pixels,
 }
 
 static void chunk_group(const struct piece *w, const char *a, const char *y,
-                        int64_t lines, int64_t g, bool add)
+                        int64_t pixels, int64_t g, bool add)
 {
     const struct filter_pass *p = w->p;
     int64_t lanes = p->t->lanes, n, h, first = g * p->columns;
@@ -144,7 +151,7 @@ static void chunk_group(const struct piece *w, const char *a, const char *y,
         n = p->columns - j >= 2 * lanes ? 2 * lanes : lanes;
         if (n > p->columns - j) {
             n = p->columns - j;
-            pack_tail(w, y, lines * p->v->fit.dim[2].out, first + j, n);
+            pack_tail(w, y, pixels, first + j, n);
             b = w->tail;
             b_row = lanes;
         }
@@ -152,15 +159,15 @@ static void chunk_group(const struct piece *w, const char *a, const char *y,
             int x = conv_height_index(p->t, w->end - i);
 
             h = p->t->height[x];
-            conv_tile(p->t, p->size, x, n, p->segment, lines, a, p->a_at + i,
-                      p->v->fit.dim[2].stride * p->v->fit.channels, b, b_row,
+            conv_tile(p->t, p->size, x, n, w->segment, w->segments, a,
+                      p->a_at + i, w->a_col, b, b_row,
                       w->out + (size_t)(first + j) * p->size, p->c_at + i, add);
         }
     }
 }
 
 /* Lines [y, y + lines) of slice d of image n. */
-static void run_chunk(const struct piece *w, int64_t n, int64_t d, int64_t y,
+static void run_chunk(struct piece *w, int64_t n, int64_t d, int64_t y,
                       int64_t lines, bool add)
 {
     const struct filter_pass *p = w->p;
@@ -183,16 +190,83 @@ static void run_chunk(const struct piece *w, int64_t n, int64_t d, int64_t y,
         conv_strip(w->strip, p->box, a, dims, start, pixel);
         a = w->strip;
     }
+    w->segment = p->segment;
+    w->segments = lines;
+    w->a_col = dim[2].stride * p->v->fit.channels;
     for (int64_t g = 0; g < p->v->groups; g++)
-        chunk_group(w, a, b, lines, g, add);
+        chunk_group(w, a, b, lines * dim[2].out, g, add);
 }
 
-static void run_images(const struct piece *w, int64_t begin, int64_t end)
+/* ---- short lines ---- */
+
+/* The pixels of the input that tap t has at outputs [begin, begin + n). */
+static void gather(const struct piece *w, int64_t t, int64_t begin, int64_t n)
+{
+    const struct window_dim *d = w->p->v->fit.dim;
+    size_t pixel = (size_t)w->p->v->fit.channels * w->p->size;
+    int64_t k[3] = { t / d[2].size / d[1].size, t / d[2].size % d[1].size,
+                     t % d[2].size };
+    char *to = w->strip;
+
+    for (int64_t i = begin; i < begin + n; i++, to += pixel) {
+        int64_t rest = i / d[2].out, at[3];
+        bool inside = true;
+
+        at[2] = i % d[2].out;
+        at[1] = rest % d[1].out;
+        at[0] = rest / d[1].out % d[0].out;
+        rest = rest / d[1].out / d[0].out;
+        for (int j = 0; j < 3; j++) {
+            at[j] = at[j] * d[j].stride - d[j].before + k[j] * d[j].dilation;
+            inside = inside && at[j] >= 0 && at[j] < d[j].in;
+            rest = rest * d[j].in + at[j];
+        }
+        if (inside)
+            memcpy(to, (const char *)w->p->v->x + (size_t)rest * pixel, pixel);
+        else
+            memset(to, 0, pixel);
+    }
+}
+
+/* Outputs [begin, end) of all, tap by tap; rows of one tap follow each other.
+ */
+static void run_gathered(struct piece *w, int64_t begin, int64_t end)
+{
+    const struct filter_pass *p = w->p;
+    int64_t first = w->begin, last = w->end, at = begin;
+
+    for (; at < end; at += CHUNK_PIXELS) {
+        int64_t n = MIN(end - at, CHUNK_PIXELS);
+        const char *y =
+            (const char *)p->v->y + (size_t)(at * p->v->filters) * p->size;
+        struct conv_segment all = { .k = n };
+
+        w->segment = &all;
+        w->segments = 1;
+        w->a_col = p->v->fit.channels;
+        for (int64_t t = first / p->depth; t * p->depth < last; t++) {
+            gather(w, t, at, n);
+            w->begin = MAX(first, t * p->depth);
+            w->end = MIN(last, (t + 1) * p->depth);
+            for (int64_t g = 0; g < p->v->groups; g++)
+                chunk_group(w, w->strip, y, n, g, at > begin);
+        }
+    }
+    w->begin = first;
+    w->end = last;
+}
+
+static void run_images(struct piece *w, int64_t begin, int64_t end)
 {
     const struct filter_pass *p = w->p;
     const struct window_dim *dim = p->v->fit.dim;
+    int64_t image = dim[0].out * dim[1].out * dim[2].out;
     bool add = false;
 
+    if (p->gathered) {
+        run_gathered(w, begin * image, end * image);
+        return;
+    }
     for (int64_t n = begin; n < end; n++)
         for (int64_t d = 0; d < dim[0].out; d++)
             for (int64_t y = 0; y < dim[1].out; y += p->lines) {
@@ -212,7 +286,11 @@ static void run_pieces(void *arg, int64_t begin, int64_t end)
     size_t part = (size_t)(p->rows * p->v->filters) * p->size;
     struct buffer *b;
 
-    strip = p->direct ? 0 : (strip + 63) & ~(size_t)63;
+    if (p->gathered) {
+        strip = (size_t)(CHUNK_PIXELS * p->v->fit.channels) * p->size;
+        tail = (size_t)(CHUNK_PIXELS * p->t->lanes) * p->size;
+    }
+    strip = p->direct && !p->gathered ? 0 : (strip + 63) & ~(size_t)63;
     b = buffer_new(strip + tail);
     if (!b) {
         atomic_store(&p->failed, true);

@@ -23,26 +23,52 @@ struct depth_job {
     void *x, *w, *y;       /* x spread to the output's channels */
     enum part result;
     enum dtype dtype;
+    atomic_bool failed;
 };
 
-/* n pixels of c channels; a is what is written. */
+/* n pixels of c channels. For y each pixel is summed up over all of its taps
+ * (at: places in x and in w) in registers. */
 #define DEPTH(s, T, A, DT, LD, ST)                                             \
-    CLONES_##s static void y_span_##s(T *y, const T *x, const T *w, int64_t n, \
-                                      int64_t apart, int64_t ch)               \
+    typedef T vec_##s                                                          \
+        __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));       \
+    CLONES_##s static void y_pixel_##s(T *y, const T *x, const T *w,           \
+                                       const int64_t *at, int64_t taps,        \
+                                       int64_t ch)                             \
     {                                                                          \
-        for (int64_t i = 0; i < n; i++, y += ch, x += apart)                   \
-            for (int64_t c = 0; c < ch; c++)                                   \
-                y[c] += x[c] * w[c];                                           \
+        enum { N = 64 / (int)sizeof(T) };                                      \
+        int64_t c = 0;                                                         \
+                                                                               \
+        for (; c + 2 * N <= ch; c += 2 * N) {                                  \
+            vec_##s a = { 0 }, b = { 0 };                                      \
+                                                                               \
+            for (int64_t t = 0; t < taps; t++) {                               \
+                const T *p = x + at[2 * t] + c, *q = w + at[2 * t + 1] + c;    \
+                                                                               \
+                a += *(const vec_##s *)p * *(const vec_##s *)q;                \
+                b += *(const vec_##s *)(p + N) * *(const vec_##s *)(q + N);    \
+            }                                                                  \
+            *(vec_##s *)(y + c) = a;                                           \
+            *(vec_##s *)(y + c + N) = b;                                       \
+        }                                                                      \
+        for (; c < ch; c++) {                                                  \
+            T a = 0;                                                           \
+                                                                               \
+            for (int64_t t = 0; t < taps; t++)                                 \
+                a += x[at[2 * t] + c] * w[at[2 * t + 1] + c];                  \
+            y[c] = a;                                                          \
+        }                                                                      \
     }                                                                          \
-    CLONES_##s static void x_span_##s(const T *y, T *x, const T *w, int64_t n, \
+    CLONES_##s static void x_span_##s(const T *restrict y, T *restrict x,      \
+                                      const T *restrict w, int64_t n,          \
                                       int64_t apart, int64_t ch)               \
     {                                                                          \
         for (int64_t i = 0; i < n; i++, y += ch, x += apart)                   \
             for (int64_t c = 0; c < ch; c++)                                   \
                 x[c] += y[c] * w[c];                                           \
     }                                                                          \
-    CLONES_##s static void w_span_##s(const T *y, const T *x, T *w, int64_t n, \
-                                      int64_t apart, int64_t ch)               \
+    CLONES_##s static void w_span_##s(const T *restrict y,                     \
+                                      const T *restrict x, T *restrict w,      \
+                                      int64_t n, int64_t apart, int64_t ch)    \
     {                                                                          \
         for (int64_t i = 0; i < n; i++, y += ch, x += apart)                   \
             for (int64_t c = 0; c < ch; c++)                                   \
@@ -55,9 +81,7 @@ struct depth_job {
         T *yp = (T *)j->y + y * ch, *xp = (T *)j->x + x * ch;                  \
         T *wp = (T *)j->w + w * ch;                                            \
                                                                                \
-        if (j->result == PART_Y)                                               \
-            y_span_##s(yp, xp, wp, n, apart, ch);                              \
-        else if (j->result == PART_X)                                          \
+        if (j->result == PART_X)                                               \
             x_span_##s(yp, xp, wp, n, apart, ch);                              \
         else                                                                   \
             w_span_##s(yp, xp, wp, n, apart, ch);                              \
@@ -101,7 +125,41 @@ static void run_tap(const struct depth_job *j, int64_t n, int64_t oh,
         span_f64(j, y, x, kh * w->size + kw, hi - lo);
 }
 
-/* Pieces are lines of the output, images of the input, taps of the filter. */
+/* Lines [begin, end) of the output, pixel by pixel. */
+static void run_lines(void *arg, int64_t begin, int64_t end)
+{
+    struct depth_job *j = arg;
+    const struct window_dim *h = &j->fit.dim[1], *w = &j->fit.dim[2];
+    int64_t ch = j->fit.channels;
+    struct buffer *b =
+        buffer_new((size_t)(h->size * w->size) * 2 * sizeof(int64_t));
+    int64_t *at = b ? (int64_t *)b->data : NULL;
+
+    if (!b)
+        atomic_store(&j->failed, true);
+    for (int64_t o = begin * w->out; b && o < end * w->out; o++) {
+        int64_t line = o / w->out, taps = 0;
+
+        for (int64_t t = 0; t < h->size * w->size; t++) {
+            int64_t y = line % h->out * h->stride - h->before +
+                        t / w->size * h->dilation;
+            int64_t x =
+                o % w->out * w->stride - w->before + t % w->size * w->dilation;
+
+            if (y < 0 || y >= h->in || x < 0 || x >= w->in)
+                continue;
+            at[2 * taps] = ((line / h->out * h->in + y) * w->in + x) * ch;
+            at[2 * taps++ + 1] = t * ch;
+        }
+        if (j->dtype == DT_FLOAT)
+            y_pixel_f32((float *)j->y + o * ch, j->x, j->w, at, taps, ch);
+        else
+            y_pixel_f64((double *)j->y + o * ch, j->x, j->w, at, taps, ch);
+    }
+    buffer_unref(b);
+}
+
+/* Pieces are images of the input, or taps of the filter. */
 static void run_pieces(void *arg, int64_t begin, int64_t end)
 {
     const struct depth_job *j = arg;
@@ -113,10 +171,8 @@ static void run_pieces(void *arg, int64_t begin, int64_t end)
         t0 = begin;
         t1 = end;
     } else {
-        int64_t by = j->result == PART_X ? h->out : 1;
-
-        l0 = begin * by;
-        l1 = end * by;
+        l0 = begin * h->out;
+        l1 = end * h->out;
     }
     for (int64_t l = l0; l < l1; l++)
         for (int64_t t = t0; t < t1; t++)
@@ -286,7 +342,7 @@ static void go(struct op_ctx *c, struct depth_job *j)
     op_for(c, pieces,
            0.15 * (double)lines * (double)taps *
                (double)(w->out * j->fit.channels) / (double)MAX(pieces, 1),
-           run_pieces, j);
+           j->result == PART_Y ? run_lines : run_pieces, j);
 }
 
 static enum mst_code depthwise(struct op_ctx *c)
@@ -323,6 +379,8 @@ static enum mst_code depthwise(struct op_ctx *c)
     }
     if (!rc && t[0].count && t[1].count && t[2].count)
         go(c, &j);
+    if (!rc && atomic_load(&j.failed))
+        rc = op_fail(c, MST_RESOURCE_EXHAUSTED, "OOM in a convolution");
     if (!rc && m)
         rc = deliver(c, &t[s->result], m);
     else if (!rc)

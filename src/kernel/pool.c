@@ -18,7 +18,8 @@ struct pooling_job {
     void *y, *places;
     enum dtype place_type;
     bool batch_in_index;
-    void (*line)(struct pooling_job *j, int64_t line, void *best);
+    /* scratch: a number for each element, or for each tap. */
+    void (*line)(struct pooling_job *j, int64_t line, void *scratch);
     atomic_bool failed;
 };
 
@@ -29,26 +30,48 @@ struct span_of {
 };
 
 #define POOL(s, T, A, DT, LD, ST)                                              \
-    CLONES_##s static void max_span_##s(void *arg,                             \
-                                        const struct pooling_span *v)          \
+    typedef T vec_##s                                                          \
+        __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));       \
+    CLONES_##s static void max_pixel_##s(T *y, const T *x, const int64_t *at,  \
+                                         int64_t taps, int64_t ch)             \
     {                                                                          \
-        const struct span_of *o = arg;                                         \
-        T *restrict y = (T *)o->y + v->y;                                      \
-        const T *restrict x = (const T *)o->x + v->x;                          \
+        enum { N = 64 / (int)sizeof(T) };                                      \
+        int64_t c = 0;                                                         \
                                                                                \
-        for (int64_t i = 0; i < v->n; i++, y += v->channels, x += v->apart)    \
-            for (int64_t c = 0; c < v->channels; c++)                          \
-                y[c] = x[c] > y[c] ? x[c] : y[c];                              \
+        for (; c + N <= ch; c += N) {                                          \
+            vec_##s a = *(const vec_##s *)(x + at[0] + c);                     \
+                                                                               \
+            for (int64_t t = 1; t < taps; t++) {                               \
+                vec_##s b = *(const vec_##s *)(x + at[t] + c);                 \
+                __typeof__(a > b) m = b > a;                                   \
+                                                                               \
+                a = (vec_##s)(((__typeof__(m))b & m) |                         \
+                              ((__typeof__(m))a & ~m));                        \
+            }                                                                  \
+            *(vec_##s *)(y + c) = a;                                           \
+        }                                                                      \
+        for (; c < ch; c++) {                                                  \
+            T a = x[at[0] + c];                                                \
+                                                                               \
+            for (int64_t t = 1; t < taps; t++)                                 \
+                a = x[at[t] + c] > a ? x[at[t] + c] : a;                       \
+            y[c] = a;                                                          \
+        }                                                                      \
     }                                                                          \
-    static void max_line_##s(struct pooling_job *j, int64_t line, void *best)  \
+    static void max_line_##s(struct pooling_job *j, int64_t line, void *at)    \
     {                                                                          \
         const struct window_fit *f = j->walk.fit;                              \
-        int64_t n = f->dim[2].out * f->channels;                               \
-        struct span_of o = { j->y, j->x, best };                               \
+        T *y = (T *)j->y + line * f->dim[2].out * f->channels;                 \
                                                                                \
-        for (int64_t i = 0; i < n; i++)                                        \
-            ((T *)j->y)[line * n + i] = LEAST_##s;                             \
-        pooling_walk(&j->walk, line, max_span_##s, &o);                        \
+        for (int64_t i = 0; i < f->dim[2].out; i++, y += f->channels) {        \
+            int64_t taps = pooling_places(f, line, i, at);                     \
+                                                                               \
+            if (taps)                                                          \
+                max_pixel_##s(y, j->x, at, taps, f->channels);                 \
+            else                                                               \
+                for (int64_t c = 0; c < f->channels; c++)                      \
+                    y[c] = LEAST_##s;                                          \
+        }                                                                      \
     }                                                                          \
     /* The first tap always, then only greater elements. */                    \
     static void arg_span_##s(void *arg, const struct pooling_span *v)          \
@@ -93,34 +116,35 @@ struct span_of {
 TYPES_POOL(POOL)
 
 #define SUM(s, T, A, DT, LD, ST)                                               \
-    CLONES_##s static void sum_span_##s(void *arg,                             \
-                                        const struct pooling_span *v)          \
+    CLONES_##s static void sum_pixel_##s(T *y, const T *x, const int64_t *at,  \
+                                         int64_t taps, int64_t ch)             \
     {                                                                          \
-        const struct span_of *o = arg;                                         \
-        T *restrict y = (T *)o->y + v->y;                                      \
-        const T *restrict x = (const T *)o->x + v->x;                          \
+        enum { N = 64 / (int)sizeof(T) };                                      \
+        int64_t c = 0;                                                         \
                                                                                \
-        for (int64_t i = 0; i < v->n; i++, y += v->channels, x += v->apart)    \
-            for (int64_t c = 0; c < v->channels; c++)                          \
-                y[c] += x[c];                                                  \
+        for (; c + N <= ch; c += N) {                                          \
+            vec_##s a = { 0 };                                                 \
+                                                                               \
+            for (int64_t t = 0; t < taps; t++)                                 \
+                a += *(const vec_##s *)(x + at[t] + c);                        \
+            *(vec_##s *)(y + c) = a / (T)taps;                                 \
+        }                                                                      \
+        for (; c < ch; c++) {                                                  \
+            T a = 0;                                                           \
+                                                                               \
+            for (int64_t t = 0; t < taps; t++)                                 \
+                a += x[at[t] + c];                                             \
+            y[c] = a / (T)taps;                                                \
+        }                                                                      \
     }                                                                          \
-    CLONES_##s static void divide_##s(T *y, T by, int64_t n)                   \
-    {                                                                          \
-        for (int64_t i = 0; i < n; i++)                                        \
-            y[i] /= by;                                                        \
-    }                                                                          \
-    static void sum_line_##s(struct pooling_job *j, int64_t line, void *best)  \
+    static void sum_line_##s(struct pooling_job *j, int64_t line, void *at)    \
     {                                                                          \
         const struct window_fit *f = j->walk.fit;                              \
-        int64_t n = f->dim[2].out * f->channels;                               \
-        struct span_of o = { j->y, j->x, best };                               \
-        T *y = (T *)j->y + line * n;                                           \
+        T *y = (T *)j->y + line * f->dim[2].out * f->channels;                 \
                                                                                \
-        memset(y, 0, (size_t)n * sizeof(T));                                   \
-        pooling_walk(&j->walk, line, sum_span_##s, &o);                        \
-        for (int64_t i = 0; i < f->dim[2].out; i++)                            \
-            divide_##s(y + i * f->channels, (T)pooling_covered(f, line, i),    \
-                       f->channels);                                           \
+        for (int64_t i = 0; i < f->dim[2].out; i++, y += f->channels)          \
+            sum_pixel_##s(y, j->x, at, pooling_places(f, line, i, at),         \
+                          f->channels);                                        \
     }
 TYPES_FLOAT_WIDE(SUM)
 
@@ -145,22 +169,19 @@ static void run_lines(void *arg, int64_t begin, int64_t end)
 {
     struct pooling_job *j = arg;
     const struct window_fit *f = j->walk.fit;
-    struct buffer *best = NULL;
+    int64_t n = j->places ? f->dim[2].out * f->channels : pooling_places_max(f);
+    struct buffer *scratch = buffer_new((size_t)n * sizeof(int64_t));
 
-    if (j->places) {
-        best =
-            buffer_new((size_t)(f->dim[2].out * f->channels) * sizeof(int64_t));
-        if (!best) {
-            atomic_store(&j->failed, true);
-            return;
-        }
+    if (!scratch) {
+        atomic_store(&j->failed, true);
+        return;
     }
     for (int64_t i = begin; i < end; i++) {
-        j->line(j, i, best ? best->data : NULL);
-        if (best)
-            store_places(j, i, (const int64_t *)best->data);
+        j->line(j, i, scratch->data);
+        if (j->places)
+            store_places(j, i, (const int64_t *)scratch->data);
     }
-    buffer_unref(best);
+    buffer_unref(scratch);
 }
 
 /* Pooling over channels, which TensorFlow has for whole blocks of them. */

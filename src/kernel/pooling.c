@@ -72,6 +72,36 @@ void pooling_walk(const struct pooling_walk *w, int64_t line, pooling_fn *fn,
     }
 }
 
+int64_t pooling_places(const struct window_fit *f, int64_t line, int64_t x,
+                       int64_t *ret)
+{
+    const struct window_dim *d = f->dim;
+    int64_t rest = line / d[1].out, n = rest / d[0].out, count = 0;
+    int64_t o[3] = { rest % d[0].out, line % d[1].out, x }, lo[3], hi[3];
+
+    for (int i = 0; i < 3; i++) {
+        taps_inside(&d[i], o[i], o[i], &lo[i], &hi[i]);
+        lo[i] += o[i] * d[i].stride - d[i].before;
+        hi[i] += o[i] * d[i].stride - d[i].before;
+    }
+    for (int64_t i = lo[0]; i < hi[0]; i++)
+        for (int64_t j = lo[1]; j < hi[1]; j++)
+            for (int64_t k = lo[2]; k < hi[2]; k++)
+                ret[count++] =
+                    (((n * d[0].in + i) * d[1].in + j) * d[2].in + k) *
+                    f->channels;
+    return count;
+}
+
+int64_t pooling_places_max(const struct window_fit *f)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < 3; i++)
+        n *= MIN(f->dim[i].size, f->dim[i].in);
+    return n;
+}
+
 static int64_t covered(const struct window_dim *d, int64_t o)
 {
     int64_t begin = o * d->stride - d->before, end = begin + d->size;

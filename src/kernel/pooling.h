@@ -40,6 +40,12 @@ typedef void pooling_fn(void *arg, const struct pooling_span *s);
  * the output. */
 void pooling_walk(const struct pooling_walk *w, int64_t line, pooling_fn *fn,
                   void *arg);
+/* The places in the input of all pixels under the window at column x of that
+ * line, in the order of taps; how many. */
+int64_t pooling_places(const struct window_fit *f, int64_t line, int64_t x,
+                       int64_t *ret);
+/* How many there may be. */
+int64_t pooling_places_max(const struct window_fit *f);
 /* How many elements of the input the window covers at column x of that line. */
 int64_t pooling_covered(const struct window_fit *f, int64_t line, int64_t x);
 
