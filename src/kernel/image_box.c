@@ -95,7 +95,9 @@ static int64_t glimpse_start(const struct glimpse *g, float offset, int64_t in,
 
     if (g->normalized)
         at *= (float)in;
-    if (g->centered && (!g->second || g->normalized))
+    if (g->second && g->centered && !g->normalized)
+        at += (float)in / 2; /* so TensorFlow: no window is centered then */
+    else if (g->centered)
         at = at / 2 + (float)in / 2;
     if (!g->second || (g->centered && g->normalized))
         at -= (float)out / 2;

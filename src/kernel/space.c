@@ -19,13 +19,44 @@ struct blocks {
     int64_t after[TENSOR_RANK_MAX], product;
 };
 
+/* The older ops, which have one size for two dimensions as an attribute. */
+static enum mst_code blocks_square(struct op_ctx *c, bool to_batch,
+                                   struct blocks *b)
+{
+    const struct tensor *in = op_in(c, 0), *margin = op_in(c, 1);
+    char text[SHAPE_TEXT_MAX];
+
+    if (in->ndim != 4)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "input rank should be 4 instead of %d", in->ndim);
+    if (margin->ndim != 2 || margin->dims[0] != 2 || margin->dims[1] != 2)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "%s should have shape [2, 2] instead of %s",
+                       to_batch ? "paddings" : "crops",
+                       tensor_shape_text(margin, text));
+    b->m = 2;
+    for (int i = 0; i < 2; i++) {
+        b->size[i] = *(const int64_t *)c->node->state;
+        b->before[i] = tensor_int(margin, 2 * i);
+        b->after[i] = tensor_int(margin, 2 * i + 1);
+        if (b->before[i] < 0 || b->after[i] < 0)
+            return op_fail(c, MST_INVALID_ARGUMENT, "%s must be non-negative",
+                           to_batch ? "Paddings" : "Crops");
+    }
+    if (__builtin_mul_overflow(b->size[0], b->size[1], &b->product))
+        return op_fail(c, MST_INVALID_ARGUMENT, "block_size is too large");
+    return MST_OK;
+}
+
 static enum mst_code blocks_read(struct op_ctx *c, bool to_batch,
                                  struct blocks *b)
 {
     const struct tensor *in = op_in(c, 0), *size = op_in(c, 1);
-    const struct tensor *margin = op_in(c, 2);
+    const struct tensor *margin = op_in(c, c->node->in_count - 1);
     char text[SHAPE_TEXT_MAX];
 
+    if (c->node->in_count == 2)
+        return blocks_square(c, to_batch, b);
     if (size->ndim != 1)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "block_shape rank should be 1 instead of %d",
@@ -309,4 +340,31 @@ const struct op_def def_depth_to_space = {
     .attr = DEPTH_ATTRS,
     .init = block_init,
     .kernel = (const struct op_kernel[]){ { DT_ANY, depth_to_space }, { 0 } },
+};
+
+static enum mst_code square_init(struct op_node *n, struct status *st)
+{
+    n->state = ARENA_NEW(n->arena, int64_t);
+    *(int64_t *)n->state = op_attr_int(n, "block_size");
+    return MST_OK;
+}
+
+const struct op_def def_space_to_batch = {
+    .name = "SpaceToBatch",
+    .in = "input: T, paddings: Tpaddings",
+    .out = "output: T",
+    .attr = "T: type; Tpaddings: {int32, int64} = int32; block_size: int >= 2",
+    .init = square_init,
+    .kernel =
+        (const struct op_kernel[]){ { DT_ANY, space_to_batch_nd }, { 0 } },
+};
+
+const struct op_def def_batch_to_space = {
+    .name = "BatchToSpace",
+    .in = "input: T, crops: Tidx",
+    .out = "output: T",
+    .attr = "T: type; block_size: int >= 2; Tidx: {int32, int64} = int32",
+    .init = square_init,
+    .kernel =
+        (const struct op_kernel[]){ { DT_ANY, batch_to_space_nd }, { 0 } },
 };
