@@ -14,7 +14,7 @@ static void dataset_free(struct object *o)
         tensor_unref(&d->tensors[i]);
     for (int i = 0; i < d->func.captured_count; i++)
         tensor_unref(&d->func.captured[i]);
-    for (int64_t i = 0; d->cache && i < d->cached * d->n[0]; i++)
+    for (int64_t i = 0; d->cache && i < d->cached; i++)
         tensor_unref(&d->cache[i]);
     if (d->func.callee)
         d->func.calls->unref(d->func.callee);
@@ -242,6 +242,27 @@ enum mst_code dataset_make(struct op_ctx *c, const struct dataset_kind *kind,
     for (int i = 0; i < inputs; i++)
         d->inputs[i] = dataset_ref(dataset_of(op_in(c, i)));
     *ret = d;
+    return MST_OK;
+}
+
+enum mst_code dataset_give(struct op_ctx *c, struct dataset_iter *root)
+{
+    const struct op_node *n = c->node;
+
+    if (root->count != n->out_count)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Number of components does not match: expected %d types "
+                       "but got %d.",
+                       n->out_count, root->count);
+    for (int i = 0; i < root->count; i++)
+        if (root->out[i].dtype != n->out_types[i])
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "Data type mismatch at component %d: expected %s "
+                           "but got %s.",
+                           i, dtype_name(n->out_types[i]),
+                           dtype_name(root->out[i].dtype));
+    for (int i = 0; i < root->count; i++)
+        tensor_move(op_out(c, i), &root->out[i]);
     return MST_OK;
 }
 

@@ -67,7 +67,7 @@ struct dataset {
     pthread_mutex_t lock;
     struct philox_words seeds; /* under lock: of iterators to come */
     struct tensor *cache;      /* under lock: all elements, one by one */
-    int64_t cached;            /* under lock: elements; -1: not yet */
+    int64_t cached;            /* under lock: tensors in it; -1: not yet */
 };
 
 extern const struct object_kind dataset_object_kind;
@@ -145,6 +145,9 @@ enum mst_code dataset_put(struct op_ctx *c, struct dataset *d) MUST_USE;
 enum mst_code dataset_make(struct op_ctx *c, const struct dataset_kind *kind,
                            int inputs, int tensors,
                            struct dataset **ret) MUST_USE;
+/* The outputs are the element of the root: of the types that they have. */
+enum mst_code dataset_give(struct op_ctx *c,
+                           struct dataset_iter *root) MUST_USE;
 /* A whole number, a scalar. */
 enum mst_code dataset_number(struct op_ctx *c, int i, const char *name,
                              int64_t *ret) MUST_USE;

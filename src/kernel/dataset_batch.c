@@ -9,30 +9,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "kernel/dataset.h"
+#include "kernel/dataset_collect.h"
 #include "kernel/types.h"
-
-/* Elements that were collected, `width` tensors each. */
-struct collected {
-    struct tensor *items;
-    size_t count, room;
-    int width;
-};
-
-static void collect(struct collected *s, struct dataset_iter *in)
-{
-    s->width = in->count;
-    for (int i = 0; i < in->count; i++) {
-        tensor_move(MEM_PUSH(s->items, s->count, s->room), &in->out[i]);
-    }
-}
-
-static void collected_done(struct collected *s)
-{
-    for (size_t i = 0; i < s->count; i++)
-        tensor_unref(&s->items[i]);
-    mem_free(s->items);
-    *s = (struct collected){ 0 };
-}
 
 /* ---- batches ---- */
 
@@ -88,7 +66,7 @@ static enum mst_code batch_go(struct dataset_iter *it, enum mst_code got)
             return got;
         b->over = in->end;
         if (!in->end)
-            collect(&b->s, in);
+            collected_add(&b->s, in);
         if (b->s.width && (int64_t)b->s.count / b->s.width >= it->d->n[0])
             break;
         got = DATASET_FRESH;
@@ -162,6 +140,16 @@ const struct op_def def_batch_dataset_v2 = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, batch_run }, { 0 } },
 };
 
+const struct op_def def_parallel_batch_dataset = {
+    .name = "ParallelBatchDataset",
+    .in = "input_dataset: variant, batch_size: int64, "
+          "num_parallel_calls: int64, drop_remainder: bool",
+    .out = "handle: variant",
+    .attr = "parallel_copy: bool = false; " DATASET_ATTRS
+            "; deterministic: string = 'default'" DATASET_META,
+    .kernel = (const struct op_kernel[]){ { DT_ANY, batch_run }, { 0 } },
+};
+
 /* ---- shuffled ---- */
 
 struct shuffle_iter {
@@ -202,7 +190,7 @@ static void shuffle_put(struct shuffle_iter *s)
         s->room = room;
     }
     collected_done(&s->ring[at]);
-    collect(&s->ring[at], s->it.in[0]);
+    collected_add(&s->ring[at], s->it.in[0]);
 }
 
 static enum mst_code shuffle_go(struct dataset_iter *it, enum mst_code got)

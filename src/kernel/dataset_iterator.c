@@ -81,33 +81,14 @@ static enum mst_code give_optional(struct op_ctx *c, struct dataset_iter *root)
     return rc;
 }
 
-/* The outputs of an op are the element that the root has. */
 static enum mst_code give(struct op_ctx *c, struct dataset_iter *root,
                           enum mst_code rc)
 {
-    const struct op_node *n = c->node;
-
-    if (rc)
-        return rc;
-    if (n->out_count == 1 && !strcmp(n->def->name, "IteratorGetNextAsOptional"))
+    if (!rc && !strcmp(c->node->def->name, "IteratorGetNextAsOptional"))
         return give_optional(c, root);
-    if (root->end)
+    if (!rc && root->end)
         return op_fail(c, MST_OUT_OF_RANGE, "End of sequence");
-    if (root->count != n->out_count)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "Number of components does not match: expected %d types "
-                       "but got %d.",
-                       n->out_count, root->count);
-    for (int i = 0; i < root->count; i++)
-        if (root->out[i].dtype != n->out_types[i])
-            return op_fail(c, MST_INVALID_ARGUMENT,
-                           "Data type mismatch at component %d: expected %s "
-                           "but got %s.",
-                           i, dtype_name(n->out_types[i]),
-                           dtype_name(root->out[i].dtype));
-    for (int i = 0; i < root->count; i++)
-        tensor_move(op_out(c, i), &root->out[i]);
-    return MST_OK;
+    return rc ? rc : dataset_give(c, root);
 }
 
 static void iterator_next(struct iterator *it);

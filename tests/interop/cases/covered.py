@@ -32,5 +32,7 @@ covered("Iterator IteratorFromStringHandle IteratorGetNextSync BatchDataset "
         "ParallelMapDataset ParallelInterleaveDatasetV2 "
         "ParallelInterleaveDatasetV3 ShuffleDatasetV3 ModelDataset "
         "FinalizeDataset MaxIntraOpParallelismDataset OptimizeDataset "
-        "PrivateThreadPoolDataset AssertNextDataset OptimizeDatasetV2",
+        "PrivateThreadPoolDataset AssertNextDataset OptimizeDatasetV2 "
+        "ParallelBatchDataset PaddedBatchDataset CacheDatasetV2 "
+        "TFRecordDatasetV2 FixedLengthRecordDataset",
         "cases/datasets.py, under other names of the same kernels")

@@ -67,13 +67,30 @@ PIPELINES = {
                          num_parallel_calls=2)),
     ("TakeWhileDataset", "small"): (3, lambda k, d: count(k, 9).take_while(
         lambda x: x < 3)),
+    ("PaddedBatchDatasetV2", "rows"): (3, lambda k, d: count(k, 5).map(
+        lambda x: k.tf.fill([x], x)).padded_batch(2, [None])),
+    ("PaddedBatchDatasetV2", "matrices"): (2, lambda k, d: count(k, 5).map(
+        lambda x: (k.tf.fill([x, 2 * x], x), k.tf.as_string(x))).padded_batch(
+            2, ([5, -1], []), (k.x(n0(-1, "int64")), ""),
+            drop_remainder=True)),
+    ("CacheDataset", "twice"): (6, lambda k, d: count(k, 3).map(
+        lambda x: x + 1).cache().repeat(2)),
+    ("WindowDataset", "overlapping"): (8, lambda k, d: count(k, 6).window(
+        3, shift=2, stride=1).flat_map(lambda x: x).map(lambda x: x + 0)),
+    ("WindowDataset", "strides"): (6, lambda k, d: count(k, 12).window(
+        2, shift=5, stride=3, drop_remainder=True).flat_map(
+            lambda x: x.concatenate(x.take(1)))),
+    ("UnbatchDataset", "rows"): (5, lambda k, d: count(k, 5).batch(
+        2).unbatch()),
+    ("ScanDataset", "sums"): (5, lambda k, d: count(k, 5).scan(
+        k.x(n0(10, "int64")), lambda s, x: (s + x, (s, x)))),
     ("OptionsDataset", "no order"): (3, lambda k, d: count(k, 3).with_options(
         k.tf.data.Options())),
 }
 
 
 def add(name, label, n, build):
-    ops = ITERATOR + name
+    ops = (ITERATOR if name == "RangeDataset" else "") + name
 
     def whole(k):
         return through(k, build(k, k.tf.data.Dataset), n)
@@ -88,6 +105,68 @@ def add(name, label, n, build):
 
 for (name, label), (n, build) in PIPELINES.items():
     add(name, label, n, build)
+
+
+def file(k, name, data):
+    k.scratch.mkdir(parents=True, exist_ok=True)
+    path = k.scratch / (k.name() + name)
+    path.write_bytes(data)
+    return str(path)
+
+
+PIPELINES = {
+    ("TextLineDataset", "two files"): (5, lambda k, d: k.tf.data.\
+        TextLineDataset([file(k, "a", b"one\n\r\nthree"),
+                         file(k, "b", b"x\r\n y \n")])),
+    ("TextLineDataset", "an empty file"): (1, lambda k, d: k.tf.data.\
+        TextLineDataset([file(k, "a", b""), file(k, "b", b"x")])),
+    ("TFRecordDataset", "none"): (0, lambda k, d: k.tf.data.TFRecordDataset(
+        [file(k, "a", b"")])),
+    ("FixedLengthRecordDatasetV2", "three"): (
+        3, lambda k, d: k.tf.data.FixedLengthRecordDataset(
+            [file(k, "a", b"Haabbcc" + b"FF")], 2, 1, 2)),
+}
+for (name, label), (n, build) in PIPELINES.items():
+    add(name, label, n, build)
+
+
+@graph("TFRecordDataset")
+def records(k):
+    path = file(k, "r", b"")
+    with k.tf.io.TFRecordWriter(path) as w:
+        for r in (b"a", b"", b"ccc" * 99):
+            w.write(r)
+    return through(k, k.tf.data.TFRecordDataset([path, path]), 6)
+
+
+@graph("TextLineDataset", "not there", fails=True)
+def no_file(k):
+    return through(k, k.tf.data.TextLineDataset(["/nowhere/at/all"]), 1)
+
+
+@graph("FixedLengthRecordDatasetV2", "no multiple", fails=True)
+def no_multiple(k):
+    k.scratch.parent.joinpath("same").write_bytes(b"12345")
+    return through(k, k.tf.data.FixedLengthRecordDataset(
+        [str(k.scratch.parent / "same")], 2), 1)
+
+
+@graph("ReduceDataset")
+def reduced(k):
+    zero = k.x(n0(0, "int64"))
+    return count(k, 5).reduce((zero, zero + 1), lambda s, x: (
+        s[0] + x, s[1] * 2)), count(k, 0).reduce(zero, lambda s, x: s + x)
+
+
+@graph("DatasetToSingleElement")
+def single(k):
+    return k.tf.data.experimental.get_single_element(count(k, 3).batch(5))
+
+
+for label, n in (("none", 0), ("two", 2)):
+    @graph("DatasetToSingleElement", label, fails=True)
+    def _(k, n=n):
+        return k.tf.data.experimental.get_single_element(count(k, n))
 
 
 @graph("DatasetCardinality")
