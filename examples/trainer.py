@@ -221,6 +221,8 @@ def flags(argv=None):
     p.add_argument("--loss_log", help="one JSON line a step: step and loss")
     p.add_argument("--device_filters", action="store_true",
                    help="see only the ps tasks and this worker")
+    p.add_argument("--master", help="grpc://host:port of a server that runs "
+                   "already; without it a worker starts its own")
     p.add_argument("--recovery_wait_secs", type=float,
                    help="how often a worker looks if the chief has "
                    "initialized the variables (TensorFlow: 30)")
@@ -324,12 +326,15 @@ def main():
     cluster = tf.train.ClusterSpec({
         job: [h.strip() for h in list_.split(",") if h.strip()]
         for job, list_ in hosts.items()})
-    server = tf.train.Server(cluster, job_name=f.job_name,
-                             task_index=f.task_index)
+    target = f.master
+    if not target:
+        server = tf.train.Server(cluster, job_name=f.job_name,
+                                 task_index=f.task_index)
+        target = server.target
     if f.job_name == "ps":
         print("ps %d ready" % f.task_index, flush=True)
         server.join()
-    losses = train(f, cluster, server.target)
+    losses = train(f, cluster, target)
     if losses:
         print("worker %d: %d steps, loss %.4f -> %.4f"
               % (f.task_index, len(losses), losses[0], losses[-1]))

@@ -538,18 +538,17 @@ struct transfer_key {
     int piece, output, task;
 };
 
-/* The piece on that task that has this output; frame is where the edge is. */
-static int transfer(struct work *w, int src, int output, int task, int frame)
+/* A pair of nodes; the receive happens after what `after` names. */
+static int add_pair(struct work *w, int src, int output, int task, int frame,
+                    const struct graph_input *after, int after_count)
 {
-    struct transfer_key key = { src, output, task };
-    struct graph_input in = { src, output }, control = { 0, -1 };
+    struct graph_input in = { src, output };
     int type = out_type(w, src, output), from = w->pieces[src].task;
     const char *base = w->pieces[src].name, *name;
-    int recv = (int)(intptr_t)map_get(&w->receives, &key, sizeof(key)) - 1;
+    struct graph_input *control =
+        ARENA_ARRAY(&w->arena, struct graph_input, after_count + 1);
     struct pb_out a;
 
-    if (recv >= 0)
-        return recv;
     name = arena_printf(&w->arena, "edge_%d_%s", ++w->edge, base);
     pb_out_init(&a);
     put_num(&a, "T", 6, (uint64_t)type);
@@ -559,12 +558,44 @@ static int transfer(struct work *w, int src, int output, int task, int frame)
     pb_out_init(&a);
     put_num(&a, "tensor_type", 6, (uint64_t)type);
     put_key(w, &a, name, from, task);
+    if (after_count)
+        memcpy(control, after, sizeof(*control) * (size_t)after_count);
     if (frame)
-        control.node = loop_merge(w, frame, task);
-    recv = add_piece(w, fresh_name(w, base, "R"), "_Recv", OP_RECV, task, frame,
-                     type, &control, 0, frame != 0, &a);
-    map_put(&w->receives, &key, sizeof(key), (void *)(intptr_t)(recv + 1));
+        control[after_count++] =
+            (struct graph_input){ loop_merge(w, frame, task), -1 };
+    return add_piece(w, fresh_name(w, base, "R"), "_Recv", OP_RECV, task, frame,
+                     type, control, 0, after_count, &a);
+}
+
+/* The piece on that task that has this output; frame is where the edge is. */
+static int transfer(struct work *w, int src, int output, int task, int frame)
+{
+    struct transfer_key key = { src, output, task };
+    int recv = (int)(intptr_t)map_get(&w->receives, &key, sizeof(key)) - 1;
+
+    if (recv < 0) {
+        recv = add_pair(w, src, output, task, frame, NULL, 0);
+        map_put(&w->receives, &key, sizeof(key), (void *)(intptr_t)(recv + 1));
+    }
     return recv;
+}
+
+/* A reference is read when its reader may run, not when it was made: its
+ * receive is the reader's own, and waits for what the reader waits for. */
+static int transfer_ref(struct work *w, int dst, int k)
+{
+    const struct piece *d = &w->pieces[dst];
+    struct graph_input in = d->inputs[k];
+
+    return add_pair(w, in.node, in.output, d->task, d->frame,
+                    d->inputs + d->data_count, d->input_count - d->data_count);
+}
+
+static bool is_ref(const struct work *w, const struct graph_input *in)
+{
+    const struct source_node *src = w->pieces[in->node].src;
+
+    return src && dtype_is_ref(src->out_types[in->output]);
 }
 
 /* An empty tensor that is there when its control input is. */
@@ -669,7 +700,8 @@ static enum mst_code cut_edge(struct work *w, int dst, int k)
                               "predicate: %.*s",
                               (int)w->frames[f].name_len, w->frames[f].name);
     if (in.output >= 0) {
-        recv = transfer(w, in.node, in.output, task, frame);
+        recv = is_ref(w, &in) ? transfer_ref(w, dst, k)
+                              : transfer(w, in.node, in.output, task, frame);
         in = (struct graph_input){ recv, 0 };
     } else {
         in.node = transfer_control(w, in.node, task, frame);
@@ -699,8 +731,8 @@ static enum mst_code cut(struct work *w)
     rc = sort(w, first, readers);
     if (!rc)
         move_control_flow(w, first, readers);
-    for (int i = 0; i < count && !rc; i++)
-        for (int k = 0; k < w->pieces[i].input_count && !rc; k++)
+    for (int i = 0; i < count && !rc; i++) /* control edges first */
+        for (int k = w->pieces[i].input_count - 1; k >= 0 && !rc; k--)
             rc = cut_edge(w, i, k);
     mem_free(first);
     mem_free(readers);

@@ -49,6 +49,16 @@ static void join_class(void *arg, const char *text, size_t len)
         join(c->s, c->node, other);
 }
 
+/* A reference or a resource cannot leave its task. */
+static bool goes_with_input(const struct source *s, const struct source_node *n,
+                            int k)
+{
+    const struct graph_input *in = &n->inputs[k];
+
+    return dtype_is_ref(n->in_types[k]) ||
+           s->nodes[in->node].out_types[in->output] == DT_RESOURCE;
+}
+
 static void make_groups(struct placing *p)
 {
     struct source *s = p->s;
@@ -59,11 +69,8 @@ static void make_groups(struct placing *p)
 
         source_each_class(n, join_class, &c);
         for (int k = 0; k < n->data_count; k++) {
-            const struct graph_input *in = &n->inputs[k];
-            int type = s->nodes[in->node].out_types[in->output];
-
-            if (dtype_is_ref(n->in_types[k]) || type == DT_RESOURCE)
-                join(s, i, in->node);
+            if (goes_with_input(s, n, k))
+                join(s, i, n->inputs[k].node);
         }
     }
 }
@@ -117,39 +124,55 @@ static int choose(const struct placing *p, const struct device_name *want)
     return -1;
 }
 
+/* What one node says, added to what its group wants. */
+static enum mst_code merge_want(struct placing *p, int i, bool weak)
+{
+    struct source *s = p->s;
+    struct source_node *n = &s->nodes[i];
+    int head = source_group(s, i);
+    struct device_name d;
+
+    if (!n->device_len)
+        return MST_OK;
+    if (!device_parse(n->device, n->device_len, &d))
+        return status_set(p->st, MST_INVALID_ARGUMENT,
+                          "Malformed device specification '%.*s' in node: "
+                          "{{node %.200s}}",
+                          (int)MIN(n->device_len, 200), n->device, n->name);
+    if (head < p->first) /* it is placed already */
+        return weak || p->opts->soft || fits(p, &d, s->nodes[head].task)
+                   ? MST_OK
+                   : fail(p, n, &d);
+    if (device_merge(&p->want[head - p->first], &d, p->opts->soft) || weak)
+        return MST_OK;
+    return status_set(p->st, MST_INVALID_ARGUMENT,
+                      "Cannot colocate nodes {{colocation_node %.200s}} and "
+                      "{{colocation_node %.200s}} because they were assigned "
+                      "to different devices\n\t [[{{node %.200s}}]]",
+                      n->name, s->nodes[head].name, n->name);
+}
+
+/* Who makes a resource has the say; who takes it is heard where the two do not
+ * contradict each other. */
 static enum mst_code merge_wants(struct placing *p)
 {
     struct source *s = p->s;
+    enum mst_code rc = MST_OK;
 
     for (int i = p->first; i < s->count; i++)
         p->want[i - p->first] =
             (struct device_name){ .replica = -1, .task = -1, .id = -1 };
-    for (int i = p->first; i < s->count; i++) {
-        struct source_node *n = &s->nodes[i];
-        int head = source_group(s, i);
-        struct device_name d;
+    for (int weak = 0; weak < 2; weak++)
+        for (int i = p->first; i < s->count && !rc; i++) {
+            const struct source_node *n = &s->nodes[i];
+            bool takes = false;
 
-        if (!n->device_len)
-            continue;
-        if (!device_parse(n->device, n->device_len, &d))
-            return status_set(p->st, MST_INVALID_ARGUMENT,
-                              "Malformed device specification '%.*s' in node: "
-                              "{{node %.200s}}",
-                              (int)MIN(n->device_len, 200), n->device, n->name);
-        if (head < p->first) { /* it is placed already */
-            if (!fits(p, &d, s->nodes[head].task) && !p->opts->soft)
-                return fail(p, n, &d);
-        } else if (!device_merge(&p->want[head - p->first], &d,
-                                 p->opts->soft)) {
-            return status_set(
-                p->st, MST_INVALID_ARGUMENT,
-                "Cannot colocate nodes {{colocation_node %.200s}} and "
-                "{{colocation_node %.200s}} because they were assigned to "
-                "different devices\n\t [[{{node %.200s}}]]",
-                n->name, s->nodes[head].name, n->name);
+            for (int k = 0; k < n->data_count; k++)
+                takes |= goes_with_input(s, n, k);
+            if (takes == weak)
+                rc = merge_want(p, i, weak);
         }
-    }
-    return MST_OK;
+    return rc;
 }
 
 /* ---- choosing ---- */

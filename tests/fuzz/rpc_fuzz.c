@@ -5,7 +5,9 @@
  * end of the connection, and of the call.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +99,13 @@ static void as_client(const uint8_t *data, size_t size)
     /* From many addresses, for the reason that as_server() gives. */
     from.sin_addr.s_addr = htonl(0x7f020000u + (runs++ & 0xffff));
     CHECK(!bind(fd, (struct sockaddr *)&from, sizeof(from)));
-    CHECK(!connect(fd, (struct sockaddr *)&a, sizeof(a)));
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a))) {
+        struct pollfd ready = { .fd = fd, .events = POLLOUT };
+
+        CHECK(errno == EINTR); /* the fuzzer's own timer */
+        while (poll(&ready, 1, -1) < 0)
+            ;
+    }
     (void)!send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL);
     talk(fd, data, size);
 }
@@ -138,7 +146,9 @@ static void as_server(const uint8_t *data, size_t size)
                                                          .place = place,
                                                          .done = done,
                                                          .arg = &over }));
-    fd = accept(ls, NULL, NULL);
+    do
+        fd = accept(ls, NULL, NULL);
+    while (fd < 0 && errno == EINTR);
     close(ls); /* once only */
     (void)!send(fd, "\0\0\0\4\0\0\0\0\0", 9, MSG_NOSIGNAL);
     talk(fd, data, size);

@@ -226,7 +226,13 @@ def stories(tasks, stacks=False):
 class Cluster:
     """ps and worker tasks on loopback; use it in a `with`."""
 
-    def __init__(self, directory, ps=("muster", "muster"), workers=2):
+    def __init__(self, directory, ps=("muster", "muster"), workers=2,
+                 served=()):
+        """served: worker tasks that `muster serve` is, as their numbers.
+
+        Their programs are clients only; the others start TensorFlow's server
+        in their own process.
+        """
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.kinds = list(ps)
@@ -234,10 +240,13 @@ class Cluster:
                       "worker": [Port() for _ in range(workers)]}
         self.ps = []
         self.workers = [None] * workers
+        self.served = {i: None for i in served}
 
     def __enter__(self):
         for i in range(len(self.kinds)):
             self.ps.append(self._ps_task(i).start())
+        for i in self.served:
+            self.served[i] = self._serve("worker", i).start()
         self.ready()
         return self
 
@@ -251,7 +260,9 @@ class Cluster:
             if task:
                 task.stop()
         bad = []
-        for kind, task in zip(self.kinds, self.ps):
+        servers = [*zip(self.kinds, self.ps),
+                   *(("muster", t) for t in self.served.values() if t)]
+        for kind, task in servers:
             if kind == "muster" and task.alive():
                 stacks = task.stop(signal.SIGTERM, report=True)
                 if task.code != 0:
@@ -272,18 +283,34 @@ class Cluster:
         return ["--ps_hosts=" + self.hosts("ps"),
                 "--worker_hosts=" + self.hosts("worker")]
 
+    def _serve(self, job, i, head=None):
+        return Task("%s%d" % (job, i),
+                    [*(head or [muster(), "serve"]), *self.host_flags(),
+                     "--job_name=" + job, "--task_index=%d" % i],
+                    self.directory / ("%s%d.server.log" % (job, i)))
+
     def _ps_task(self, i):
-        head = {"muster": [muster(), "serve"],
-                "tensorflow": [python(), TRAINER]}[self.kinds[i]]
-        return Task("ps%d" % i, [*head, *self.host_flags(), "--job_name=ps",
-                                 "--task_index=%d" % i],
-                    self.directory / ("ps%d.log" % i))
+        return self._serve("ps", i, None if self.kinds[i] == "muster"
+                           else [python(), TRAINER])
+
+    def master_flags(self, i):
+        """Where worker i has its session, if it starts no server itself."""
+        if i not in self.served:
+            return []
+        return ["--master=grpc://" + self.ports["worker"][i].address]
+
+    def servers(self):
+        """All tasks that only serve."""
+        return [*self.ps, *(t for t in self.served.values() if t)]
 
     def ready(self):
-        """Every ps listens."""
+        """Every server listens."""
         for i, task in enumerate(self.ps):
             wait("%s listens" % task.name, self.ports["ps"][i].listening,
                  tasks=[task])
+        for i, task in self.served.items():
+            wait("%s listens" % task.name,
+                 self.ports["worker"][i].listening, tasks=[task])
 
     def restart_ps(self, i):
         """The same task on the same port, a new process."""
@@ -302,7 +329,7 @@ class Cluster:
             "worker%d" % i,
             [python(), TRAINER, *self.host_flags(), "--job_name=worker",
              "--task_index=%d" % i, "--recovery_wait_secs=0.2",
-             "--loss_log=%s" % self.loss_log(i), *flags],
+             *self.master_flags(i), "--loss_log=%s" % self.loss_log(i), *flags],
             self.directory / ("worker%d.log" % i)).start()
         return self.workers[i]
 
@@ -318,7 +345,7 @@ class Cluster:
         """Wait until worker i has logged a global step >= this."""
         return wait("worker %d is at step %d" % (i, step),
                     lambda: any(s["step"] >= step for s in self.steps(i)),
-                    timeout, tasks=[self.workers[i]], others=self.ps)
+                    timeout, tasks=[self.workers[i]], others=self.servers())
 
     def finish(self, timeout=180):
         """All workers end with 0, and every ps still runs."""
@@ -326,11 +353,11 @@ class Cluster:
             if task is None:
                 continue
             wait("%s ends" % task.name, lambda t=task: not t.alive(),
-                 timeout, others=[task, *self.ps])
+                 timeout, others=[task, *self.servers()])
             if task.code != 0:
                 raise Failed("%s ended with code %s%s" % (
-                    task.name, task.code, stories([task, *self.ps])))
-        for task in self.ps:
+                    task.name, task.code, stories([task, *self.servers()])))
+        for task in self.servers():
             if not task.alive():
                 raise Failed("%s ended with code %s%s" % (
                     task.name, task.code, stories([task])))
@@ -347,11 +374,12 @@ class Cluster:
         self.workers[task] = worker = Task(
             program,
             [python(), PROGRAMS / (program + ".py"), *self.host_flags(),
-             "--task_index=%d" % task, "--out=%s" % out, *args],
+             "--task_index=%d" % task, "--out=%s" % out,
+             *self.master_flags(task), *args],
             self.directory / (program + ".log"), env).start()
         wait("%s ends" % program, lambda: not worker.alive(), timeout,
-             others=[worker, *self.ps])
+             others=[worker, *self.servers()])
         if worker.code != 0:
             raise Failed("%s ended with code %s%s" % (
-                program, worker.code, stories([worker, *self.ps])))
+                program, worker.code, stories([worker, *self.servers()])))
         return json.loads(out.read_text())

@@ -19,6 +19,8 @@ def main():
     p.add_argument("--ps_hosts")
     p.add_argument("--worker_hosts")
     p.add_argument("--task_index", type=int)
+    p.add_argument("--master", help="a server that runs already")
+    p.add_argument("--models", default=",".join(sorted(trainer.MODELS)))
     p.add_argument("--out")
     p.add_argument("--steps", type=int)
     p.add_argument("--optimizer", default="adagrad")
@@ -26,16 +28,19 @@ def main():
     tf.disable_v2_behavior()
     cluster = tf.train.ClusterSpec({"ps": a.ps_hosts.split(","),
                                     "worker": a.worker_hosts.split(",")})
-    server = tf.train.Server(cluster, job_name="worker",
-                             task_index=a.task_index)
+    target = a.master
+    if not target:
+        server = tf.train.Server(cluster, job_name="worker",
+                                 task_index=a.task_index)
+        target = server.target
     losses = {}
-    for model in sorted(trainer.MODELS):
+    for model in a.models.split(","):
         for kind in "ref", "resource":
             f = trainer.flags(["--job_name=worker", "--model=" + model,
                                "--steps=%d" % a.steps, "--" + kind,
                                "--optimizer=" + a.optimizer])
             losses["%s-%s" % (model, kind)] = trainer.train(
-                f, cluster, server.target)
+                f, cluster, target)
     with open(a.out, "w") as f:
         json.dump(losses, f)
 
