@@ -2,6 +2,7 @@
  * Strings of bytes that stand for something else: compressed bytes, and
  * tensors as they are serialized.
  */
+#include "kernel/serialize.h"
 #include "kernel/types.h"
 #include "kernel/unzip.h"
 #include "tensor/proto.h"
@@ -105,54 +106,16 @@ const struct op_def def_parse_tensor = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, parse_tensor }, { 0 } },
 };
 
-/* dtype and shape, in the bytes that TensorFlow writes. */
-static void put_type_and_shape(struct pb_out *o, const struct tensor *t)
+static enum mst_code serialize(struct op_ctx *c)
 {
-    struct pb_out dims, dim;
-
-    pb_out_init(&dims);
-    pb_out_init(&dim);
-    for (int i = 0; i < t->ndim; i++) {
-        dim.len = 0;
-        if (t->dims[i])
-            pb_put_uint(&dim, 1, (uint64_t)t->dims[i]);
-        pb_put_bytes(&dims, 2, dim.data, dim.len);
-    }
-    pb_put_uint(o, 1, t->dtype);
-    pb_put_bytes(o, 2, dims.data, dims.len);
-    pb_out_done(&dims);
-    pb_out_done(&dim);
-}
-
-static enum mst_code serialize_tensor(struct op_ctx *c)
-{
-    const struct tensor *in = op_in(c, 0);
     struct text t = { 0 };
-    struct pb_out o;
     enum mst_code rc = op_out_new(c, 0, 0, NULL);
 
-    if (rc)
-        return rc;
-    if (in->dtype != DT_STRING && !dtype_is_plain((enum dtype)in->dtype))
-        return op_fail(c, MST_UNIMPLEMENTED,
-                       "Tensors of type %s cannot be serialized",
-                       dtype_name(in->dtype));
-    pb_out_init(&o);
-    put_type_and_shape(&o, in);
-    if (in->dtype == DT_STRING) {
-        for (int64_t i = 0; i < in->count; i++)
-            pb_put_bytes(&o, 8, tensor_str(in, i)->data,
-                         tensor_str(in, i)->len);
-    } else if (in->count) {
-        pb_put_tag(&o, 4, PB_LEN);
-        pb_put_varint(&o, tensor_bytes(in));
-    }
-    text_add(&t, o.data, o.len);
-    pb_out_done(&o);
-    if (in->dtype != DT_STRING)
-        text_add(&t, in->data, tensor_bytes(in));
-    text_give(&t, tensor_str(op_out(c, 0), 0));
-    return MST_OK;
+    if (!rc)
+        rc = serialize_tensor(op_in(c, 0), &t, c->st);
+    if (!rc)
+        text_give(&t, tensor_str(op_out(c, 0), 0));
+    return rc;
 }
 
 const struct op_def def_serialize_tensor = {
@@ -160,7 +123,7 @@ const struct op_def def_serialize_tensor = {
     .in = "tensor: T",
     .out = "serialized: string",
     .attr = "T: type",
-    .kernel = (const struct op_kernel[]){ { DT_ANY, serialize_tensor }, { 0 } },
+    .kernel = (const struct op_kernel[]){ { DT_ANY, serialize }, { 0 } },
 };
 
 /* ---- DecodePaddedRaw ---- */

@@ -1,6 +1,7 @@
 /*
  * Ops that hand their input on, and those that have nothing to hand on.
  */
+#include "kernel/summary.h"
 #include "kernel/types.h"
 
 static enum mst_code identity(struct op_ctx *c)
@@ -120,37 +121,6 @@ const struct op_def def_const = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, constant }, { 0 } },
 };
 
-static void append_value(struct status *st, const struct tensor *t, int64_t i)
-{
-    if (t->dtype == DT_STRING)
-        status_append(st, "%.*s", (int)tensor_str(t, i)->len,
-                      tensor_str(t, i)->data ? tensor_str(t, i)->data : "");
-    else if (dtype_is_int(t->dtype))
-        status_append(st, "%lld", (long long)tensor_int(t, i));
-    else if (t->dtype == DT_BOOL)
-        status_append(st, "%d", TENSOR_DATA(t, bool)[i]);
-    else if (t->dtype == DT_FLOAT)
-        status_append(st, "%g", TENSOR_DATA(t, float)[i]);
-    else if (t->dtype == DT_DOUBLE)
-        status_append(st, "%g", TENSOR_DATA(t, double)[i]);
-    else
-        status_append(st, "?");
-}
-
-/* "[1 2 3...]": the first few. */
-static void append_values(struct status *st, const struct tensor *t,
-                          int64_t most)
-{
-    int64_t n = most < 0 ? t->count : MIN(most, t->count);
-
-    status_append(st, " [");
-    for (int64_t i = 0; i < n; i++) {
-        status_append(st, "%s", i ? " " : "");
-        append_value(st, t, i);
-    }
-    status_append(st, n < t->count ? "...]" : "]");
-}
-
 static enum mst_code assert_init(struct op_node *n, struct status *st)
 {
     int64_t *summarize = ARENA_NEW(n->arena, int64_t);
@@ -164,15 +134,22 @@ static enum mst_code assert_init(struct op_node *n, struct status *st)
 static enum mst_code assert_true(struct op_ctx *c)
 {
     const struct tensor *t = op_in(c, 0);
+    struct text text = { 0 };
+    char shape[SHAPE_TEXT_MAX];
 
     if (t->count != 1)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "In[0] should be a scalar: shape of rank %d", t->ndim);
+        return op_fail(c, MST_INVALID_ARGUMENT, "In[0] should be a scalar: %s",
+                       tensor_shape_text(t, shape));
     if (*TENSOR_DATA(t, bool))
         return MST_OK;
-    status_set(c->st, MST_INVALID_ARGUMENT, "assertion failed:");
-    for (int i = 1; i < c->node->in_count; i++)
-        append_values(c->st, op_in(c, i), *(int64_t *)c->node->state);
+    for (int i = 1; i < c->node->in_count; i++) {
+        text_addf(&text, " [");
+        summary_add_first(&text, op_in(c, i), *(int64_t *)c->node->state);
+        text_addf(&text, "]");
+    }
+    status_set(c->st, MST_INVALID_ARGUMENT, "assertion failed:%.*s",
+               (int)MIN(text.len, STATUS_MSG_MAX), text.data);
+    text_done(&text);
     return MST_INVALID_ARGUMENT;
 }
 

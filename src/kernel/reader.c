@@ -21,7 +21,9 @@ static void reader_free(struct object *o)
     mem_free(r);
 }
 
-const struct object_kind reader_object_kind = { "reader", reader_free };
+const struct object_kind reader_object_kind = {
+    "N10tensorflow15ReaderInterfaceE", reader_free
+};
 
 struct reader *reader_new(const char *name, const struct reader_config *g)
 {

@@ -11,9 +11,7 @@ static void add_element(struct text *t, const struct tensor *x, int64_t i)
     } else if (dtype_is_float(dt)) {
         text_add_float(t, (float)real_load(x, i));
     } else if (dt == DT_STRING) {
-        text_add(t, "\"", 1);
         text_add_escaped(t, tensor_str(x, i));
-        text_add(t, "\"", 1);
     } else if (dt == DT_BOOL) {
         text_addf(t, "%d", TENSOR_DATA(x, bool)[i]);
     } else if (dt == DT_UINT64) {
@@ -44,7 +42,9 @@ static void add_dim(struct text *t, const struct tensor *x, int64_t ends, int d,
     int64_t n;
 
     if (d == x->ndim) {
+        text_add(t, "\"", x->dtype == DT_STRING);
         add_element(t, x, at);
+        text_add(t, "\"", x->dtype == DT_STRING);
         return;
     }
     n = x->dims[d];
@@ -74,4 +74,43 @@ void summary_add(struct text *t, const struct tensor *x, int64_t ends)
         text_add(t, "...", 3);
     else
         add_dim(t, x, ends, 0, 0, x->count);
+}
+
+/* ---- the older form ---- */
+
+static void add_first(struct text *t, const struct tensor *x, int d,
+                      int64_t most, int64_t *at)
+{
+    if (*at >= most)
+        return;
+    if (d == x->ndim - 1) {
+        for (int64_t i = 0; i < x->dims[d]; i++) {
+            if (*at >= most) {
+                text_add(t, "...", d ? 3 : 0);
+                return;
+            }
+            text_add(t, " ", i > 0);
+            add_element(t, x, (*at)++);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < x->dims[d] && *at < most; i++) {
+        text_add(t, "[", 1);
+        add_first(t, x, d + 1, most, at);
+        text_add(t, "]", 1);
+    }
+}
+
+void summary_add_first(struct text *t, const struct tensor *x, int64_t most)
+{
+    int64_t at = 0;
+
+    if (most < 0 || most > x->count)
+        most = x->count;
+    if (x->ndim)
+        add_first(t, x, 0, most, &at);
+    else if (most)
+        add_element(t, x, 0);
+    if (x->count > most && (most || x->dtype != DT_BOOL))
+        text_add(t, "...", 3);
 }

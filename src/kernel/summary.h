@@ -9,5 +9,8 @@
 
 /* ends: how many at each end; negative for all. */
 void summary_add(struct text *t, const struct tensor *x, int64_t ends);
+/* The older form, "1 2 3..." or "[1 2][3...]...": the first `most` elements,
+ * as Assert and Print write them; negative for all. */
+void summary_add_first(struct text *t, const struct tensor *x, int64_t most);
 
 #endif

@@ -303,6 +303,10 @@ static void parse_value(struct text *p, const struct spec_attr *a,
     case ATTR_SHAPE:
         parse_shape(p, v);
         break;
+    case ATTR_TENSOR: /* the kernel knows it */
+        if (!take(p, "none"))
+            bad(p, "none is missing");
+        break;
     default:
         bad(p, "such an attribute has no default");
     }

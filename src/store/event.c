@@ -81,10 +81,11 @@ enum mst_code event_writer_summary(struct event_writer *w, int64_t step,
     return add(w, step, 5, summary, len, st);
 }
 
-enum mst_code event_writer_graph(struct event_writer *w, const void *graph,
-                                 size_t len, struct status *st)
+enum mst_code event_writer_graph(struct event_writer *w, int64_t step,
+                                 const void *graph, size_t len,
+                                 struct status *st)
 {
-    return add(w, 0, 4, graph, len, st);
+    return add(w, step, 4, graph, len, st);
 }
 
 enum mst_code event_writer_session(struct event_writer *w, int64_t step,

@@ -31,8 +31,9 @@ enum mst_code event_writer_summary(struct event_writer *w, int64_t step,
                                    const void *summary, size_t len,
                                    struct status *st) MUST_USE;
 /* A serialized GraphDef. */
-enum mst_code event_writer_graph(struct event_writer *w, const void *graph,
-                                 size_t len, struct status *st) MUST_USE;
+enum mst_code event_writer_graph(struct event_writer *w, int64_t step,
+                                 const void *graph, size_t len,
+                                 struct status *st) MUST_USE;
 
 enum event_session { EVENT_START = 1, EVENT_STOP = 2, EVENT_CHECKPOINT = 3 };
 /* checkpoint_path may be NULL. */

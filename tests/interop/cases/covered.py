@@ -36,3 +36,4 @@ covered("Iterator IteratorFromStringHandle IteratorGetNextSync BatchDataset "
         "ParallelBatchDataset PaddedBatchDataset CacheDatasetV2 "
         "TFRecordDatasetV2 FixedLengthRecordDataset",
         "cases/datasets.py, under other names of the same kernels")
+covered("AudioSummary", "AudioSummaryV2, the same kernel")
