@@ -73,10 +73,8 @@ static enum mst_code quantize_axis(struct op_ctx *c, struct slices *ret)
     return MST_OK;
 }
 
-/*
- * The ends of the range. Only V3 can have those of slices: the others, in
- * TensorFlow, want a scalar first and then, with an axis, a vector.
- */
+/* The ends of the range, or of the ranges of slices. (TensorFlow 2.21 takes the
+ * latter from V3 only: the others want a scalar first, and then a vector.) */
 static enum mst_code quantize_ends(struct op_ctx *c, int64_t depth)
 {
     static const char *const names[] = { "input_min", "input_max" };
@@ -86,7 +84,7 @@ static enum mst_code quantize_ends(struct op_ctx *c, int64_t depth)
         const struct tensor *t = op_in(c, 1 + i);
         char text[SHAPE_TEXT_MAX];
 
-        if (!s->bits_given && t->ndim)
+        if (!s->bits_given && s->axis == -1 && t->ndim)
             return op_fail(c, MST_INVALID_ARGUMENT, "%s must be a scalar.",
                            names[i]);
         if (s->axis >= 0 && t->ndim != 1)

@@ -65,18 +65,15 @@ for op in ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4"):
     for axis in (0, 1, 2):
         each(op, "along %d" % axis, input=X(2, 3, 4), input_min=V(0),
              input_max=V(0), axis=axis)
-    for label, shape in (("scalars", ()), ("vectors", (2,))):
-        each(op, "%s along an axis" % label, input=X(2, 3), axis=0,
-             input_min=X(*shape), input_max=X(*shape), range_given=True,
-             types=["float32"], fails=True)  # nothing goes
+    # Vectors along an axis work in 2.12, and in no way in 2.21.
+    each(op, "scalars along an axis", input=X(2, 3), axis=0, input_min=X(),
+         input_max=X(), range_given=True, types=["float32"], fails=True)
     each(op, "ties", input=V(-1.5, -0.5, 0.5, 1.5, 2.5), input_min=V(-128),
          input_max=V(127), range_given=True)
     each(op, "the wrong way round", input=X(3), input_min=V(2), input_max=V(1),
          range_given=True, types=["float32"], fails=True)
     each(op, "no bits", input=X(3), input_min=V(2), input_max=V(3),
          num_bits=0, types=["float32"], fails=True)
-    each(op, "not as many", input=X(3, 2), input_min=X(2), input_max=X(3),
-         axis=0, range_given=True, types=["float32"], fails=True)
     each(op, "no such axis", input=X(3, 2), input_min=X(2), input_max=X(2),
          axis=2, range_given=True, types=["float32"], fails=True)
 for given in (False, True):
