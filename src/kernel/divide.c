@@ -34,9 +34,11 @@ static enum mst_code by_zero(struct op_ctx *c)
     BINARY_LOOP(s, T, A, LD, op, T, SAME, EXPR)                                \
     static enum mst_code op##_##s(struct op_ctx *c)                            \
     {                                                                          \
-        if (op_in(c, 0)->count && has_zero_##s(op_in(c, 1)))                   \
-            return by_zero(c);                                                 \
-        return pointwise_binary(c, 2, op##_loop_##s);                          \
+        /* Asked first: the result may be written over the divisor. */         \
+        bool zero = op_in(c, 0)->count && has_zero_##s(op_in(c, 1));           \
+        enum mst_code rc = pointwise_binary(c, 2, op##_loop_##s);              \
+                                                                               \
+        return !rc && zero ? by_zero(c) : rc;                                  \
     }
 
 /* Truncated towards zero. */

@@ -72,7 +72,7 @@ enum mst_code png_encode(const void *pixels, int64_t height, int64_t width,
                          struct text *ret, struct status *st)
 {
     struct code c = { .out = ret };
-    bool good = false;
+    volatile bool good = false; /* setjmp() returns twice */
 
     c.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &c, on_error,
                                     on_warning);

@@ -269,6 +269,17 @@ run_pool(struct op_ctx *c, void (*line)(struct pooling_job *, int64_t, void *),
     return rc;
 }
 
+/* With places: TensorFlow takes no empty input there. */
+static enum mst_code run_places(struct op_ctx *c,
+                                void (*line)(struct pooling_job *, int64_t,
+                                             void *))
+{
+    if (op_in(c, 0)->count == 0)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "tensor_in must not be empty (2)");
+    return run_pool(c, line, NULL);
+}
+
 #define RUN_MAX(s, T, A, DT, LD, ST)                                           \
     static enum mst_code max_pool_##s(struct op_ctx *c)                        \
     {                                                                          \
@@ -276,7 +287,7 @@ run_pool(struct op_ctx *c, void (*line)(struct pooling_job *, int64_t, void *),
     }                                                                          \
     static enum mst_code max_pool_place_##s(struct op_ctx *c)                  \
     {                                                                          \
-        return run_pool(c, arg_line_##s, NULL);                                \
+        return run_places(c, arg_line_##s);                                    \
     }
 TYPES_POOL(RUN_MAX)
 #define RUN_SUM(s, T, A, DT, LD, ST)                                           \

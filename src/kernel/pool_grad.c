@@ -236,6 +236,12 @@ static enum mst_code check_grad(struct op_ctx *c, bool second, struct window *w,
                            : second ? "out_grad_backprop"
                                     : "out_backprop",
                            w->nd + 2);
+    for (int i = 0; i < 3 && second && w->nd == 3; i++)
+        if (op_in(c, i)->count == 0)
+            return op_fail(c, MST_INVALID_ARGUMENT, "received empty tensor %s",
+                           i == 0   ? "tensor_in"
+                           : i == 1 ? "tensor_out"
+                                    : "out_grad_backprop");
     window_dims(w, f, f->channels, false, dims);
     rc = check_shape(c, op_in(c, 1), w, dims, "orig_output");
     if (!rc)

@@ -60,7 +60,7 @@ static enum mst_code quantize_axis(struct op_ctx *c, struct slices *ret)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "Axis must be at least -1. Found %lld",
                        (long long)s->axis);
-    if (s->axis >= in->ndim && s->bits_given)
+    if ((s->axis >= in->ndim || !in->ndim) && s->bits_given)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "Axis requested is larger than input dimensions. Axis: "
                        "%lld Input Dimensions: %d",

@@ -9,8 +9,10 @@
 /* Of TensorFlow's algorithms this is the one that its CPU has. */
 enum { ALG_PHILOX = 1, ALG_THREEFRY = 2, ALG_AUTO = 3 };
 
-/* Key, counter and algorithm from inputs i, i + 1, i + 2. */
-static enum mst_code given(struct op_ctx *c, int i, struct philox *ret)
+/* Key, counter and algorithm from inputs i, i + 1, i + 2, for `count` numbers:
+ * where there are none to make, TensorFlow looks at the key only. */
+static enum mst_code given(struct op_ctx *c, int i, int64_t count,
+                           struct philox *ret)
 {
     const struct tensor *key = op_in(c, i), *counter = op_in(c, i + 1);
     const struct tensor *alg = op_in(c, i + 2);
@@ -29,6 +31,10 @@ static enum mst_code given(struct op_ctx *c, int i, struct philox *ret)
                        "key must have shape [1], not %s. (Note that batched "
                        "keys are not supported yet.)",
                        tensor_shape_text(key, text));
+    if (count == 0) {
+        *ret = (struct philox){ 0 };
+        return MST_OK;
+    }
     if (a == ALG_THREEFRY || a < ALG_PHILOX || a > ALG_AUTO)
         return op_fail(c, MST_INVALID_ARGUMENT, "Unsupported algorithm id: %d",
                        a);
@@ -57,12 +63,11 @@ static enum mst_code stateless(struct op_ctx *c, enum random_kind kind, bool v2)
     int64_t count = 0;
     enum mst_code rc = args_shape(c, 0, "shape", &s);
 
+    if (!rc && !shape_count(s.ndim, s.dims, 1, &count))
+        count = INT64_MAX; /* more than there is: op_out_new() says so */
     if (!rc)
-        rc = v2 ? given(c, 1, &gen) : random_scramble(c, 1, &gen);
-    if (rc)
-        return rc;
-    (void)shape_count(s.ndim, s.dims, 1, &count);
-    if (kind == RANDOM_INT)
+        rc = v2 ? given(c, 1, count, &gen) : random_scramble(c, 1, &gen);
+    if (!rc && kind == RANDOM_INT && count)
         rc = random_range(c, v2 ? 4 : 2, count, &range);
     if (!rc)
         rc = op_out_new(c, 0, s.ndim, s.dims);

@@ -93,7 +93,8 @@ static enum mst_code check_tensor_form(struct op_ctx *c, const struct nd *a)
 static enum mst_code check_plain_form(struct op_ctx *c, const struct nd *a)
 {
     const struct tensor *ix = a->indices, *upd = a->updates;
-    int depth = nd_depth(a), outer = ix->ndim - 1;
+    /* One vector of indices still names a first dimension of updates. */
+    int depth = nd_depth(a), outer = MAX(ix->ndim - 1, 1);
     char x[SHAPE_TEXT_MAX], y[SHAPE_TEXT_MAX];
     bool good;
 
@@ -129,6 +130,7 @@ static enum mst_code check(struct op_ctx *c, const struct nd *a)
 {
     int64_t ix = a->indices->count, upd = a->updates->count;
     char x[SHAPE_TEXT_MAX];
+    enum mst_code rc;
 
     if (a->indices->ndim < 1 || a->updates->ndim < 1)
         return op_fail(c, MST_INVALID_ARGUMENT,
@@ -144,7 +146,8 @@ static enum mst_code check(struct op_ctx *c, const struct nd *a)
                        "indices shape: %s",
                        tensor_shape_text(a->indices, x));
     }
-    return a->tensor_form ? check_tensor_form(c, a) : check_plain_form(c, a);
+    rc = a->tensor_form ? check_tensor_form(c, a) : MST_OK;
+    return rc ? rc : check_plain_form(c, a);
 }
 
 /* ---- running ---- */

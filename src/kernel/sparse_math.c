@@ -146,10 +146,13 @@ static enum mst_code pairs_put(struct op_ctx *c, const struct pairs *ps)
 static enum mst_code pairs_read(struct op_ctx *c, bool add, struct pairs *ps)
 {
     struct sparse s;
-    enum mst_code rc = add ? check_values(c) : sparse_read(c, 0, &s);
+    enum mst_code rc = add ? check_values(c) : MST_OK;
 
-    if (!rc && !add)
-        rc = sparse_read(c, 3, &s);
+    for (int i = 0; i < 6 && !rc && !add; i += 3) {
+        rc = sparse_read(c, i, &s);
+        if (!rc)
+            rc = sparse_check(c, &s, false);
+    }
     if (!rc)
         rc = check_shapes(c, add);
     if (!rc)

@@ -128,10 +128,10 @@ static bool outside(double a, double x)
 
 double special_igamma(double a, double x)
 {
-    if (outside(a, x))
-        return NOTHING;
     if (x == 0)
         return 0;
+    if (outside(a, x))
+        return NOTHING;
     if (isinf(x))
         return isinf(a) ? NOTHING : 1;
     if (isinf(a))
@@ -173,10 +173,10 @@ static double grad_ratio(double a, double x)
 
 double special_igamma_grad_a(double a, double x)
 {
-    if (outside(a, x))
-        return NOTHING;
     if (x == 0)
         return 0;
+    if (outside(a, x))
+        return NOTHING;
     return density(a, x) / x * grad_ratio(a, x);
 }
 

@@ -194,6 +194,9 @@ static enum mst_code change_case(struct op_ctx *c, bool upper)
         struct str *s = tensor_str(op_out(c, 0), i);
         bool ascii = true;
 
+        /* TensorFlow hands UTF-8 on as a C string. */
+        if (c->node->state)
+            s->len = strnlen(s->data, s->len);
         for (size_t k = 0; k < s->len; k++) {
             unsigned char ch = (unsigned char)s->data[k];
 
@@ -221,7 +224,7 @@ static enum mst_code case_init(struct op_node *n, struct status *st)
 {
     struct attr_text encoding = op_attr_str(n, "encoding");
 
-    if (encoding.len && strcasecmp(encoding.data, "utf-8"))
+    if (encoding.len && strcmp(encoding.data, "utf-8"))
         return status_set(st, MST_INVALID_ARGUMENT,
                           "only utf-8 or '' (no encoding) is supported, "
                           "received %s",
