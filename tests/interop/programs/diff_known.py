@@ -1,0 +1,56 @@
+"""Differences that are known: each is written down in docs/compatibility.md.
+
+A line says which op (a pattern), which kind of difference ("value", "shape",
+"dtype", or "TensorFlow's error/ours"), what must stand in the call or in the
+answers (a pattern, or nothing), and the paragraph of the document.
+"""
+import re
+
+UNINITIALISED = "memory that TensorFlow leaves uninitialised is zeros of ours"
+UNCHECKED = "shapes that TensorFlow does not check"
+INFINITE = "NaN and infinities that meet zeros of padding"
+ONEDNN = "failures inside TensorFlow's oneDNN kernels"
+EMPTY = "empty tensors in TensorFlow's oneDNN kernels"
+MORE = "types that TensorFlow's CPU lacks"
+BROKEN = "kernels that are wrong in TensorFlow"
+NUL = "text that ends at a NUL for TensorFlow"
+OVERFLOW = "complex numbers that overflow"
+DENORMAL = "denormal numbers"
+EXTREME = "special functions and quantization of extreme numbers"
+
+KNOWN = [
+    (r"SparseSegment.*Grad", "value", None, UNINITIALISED),
+    (r"FusedBatchNorm.*", "value|shape", r"^output [345]", UNINITIALISED),
+    (r"MaxPool.*Grad.*|Conv.*Backprop.*|Depthwise.*Backprop.*", "value",
+     r"e-3\d\d|e-4\d|nan|\[0, |, 0[,\]]", UNINITIALISED),
+    (r"ArgMax|ArgMin", ".*", r"int16\[\]", BROKEN),
+    (r"Round", "value", r"int(32|64)\[", BROKEN),
+    (r"Where", "UnimplementedError/.*", r"float16", MORE),
+    (r"SparseAdd", "OK/InvalidArgumentError", r"takes a threshold of",
+     UNCHECKED),
+    (r"(Avg|Max)Pool.*", "OK/InvalidArgumentError", None, UNCHECKED),
+    (r".*(Conv|Dilation).*", "OK/InvalidArgumentError|InvalidArgumentError/OK",
+     r"Computed output size|doesn't match computed|, 0[,\]]|\[0, ",
+     UNCHECKED),
+    (r".*Conv.*", "value", r"nan|inf", INFINITE),
+    (r".*", "AbortedError/.*", r"oneDNN|primitive", ONEDNN),
+    (r".*Conv.*", "shape", r"bfloat16", EMPTY),
+    (r"Slice", "InternalError/InvalidArgumentError", r"ndarray", BROKEN),
+    (r"ShardedFile.*|AsString|.*Regex.*", "value|dtype", r"x00", NUL),
+    (r"Zeta|Spence|Expint|Polygamma|Betainc|Igamma.*|Digamma|Lgamma|Bessel.*|"
+     r"Erfinv|Ndtri|Fresnel.*|Dawsn", "value", None, EXTREME),
+    (r".*", "value", r"complex\d+\[[^x]*(inf|nan)", OVERFLOW),
+    (r".*", "value|shape", r"e-(3\d\d|4\d|39|3[89])", DENORMAL),
+    (r"FakeQuant.*|QuantizeAnd.*", "value", r"inf|nan|e\+38", EXTREME),
+]
+
+
+def known(call, kind, text, how):
+    """The reason why this difference is there, or None."""
+    both = call.text() + "\n" + text
+    for op, kinds, needs, why in KNOWN:
+        if re.fullmatch(op, call.op) and re.fullmatch(kinds, kind) and (
+                needs is None or re.search(
+                    needs, text if needs.startswith("^") else both)):
+            return why
+    return None
