@@ -14,6 +14,7 @@ struct code {
     png_structp png;
     png_infop info;
     png_bytep *rows;
+    bool begun; /* its head has been read */
 };
 
 static void on_error(png_structp png, png_const_charp text)
@@ -103,7 +104,11 @@ static void set_transforms(struct code *c, int want, int bits)
     int type = png_get_color_type(c->png, c->info);
     bool alpha = type & PNG_COLOR_MASK_ALPHA ||
                  png_get_valid(c->png, c->info, PNG_INFO_tRNS);
+    /* Of the file's depth, even where that is not opaque: TensorFlow's. */
+    unsigned filler = (1u << png_get_bit_depth(c->png, c->info)) - 1;
 
+    if (bits == 16 && filler <= 255)
+        filler *= 257;
     if (type == PNG_COLOR_TYPE_PALETTE)
         png_set_palette_to_rgb(c->png);
     if (type == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(c->png, c->info) < 8)
@@ -119,7 +124,7 @@ static void set_transforms(struct code *c, int want, int bits)
     else if (png_get_valid(c->png, c->info, PNG_INFO_tRNS))
         png_set_tRNS_to_alpha(c->png);
     if ((want == 2 || want == 4) && !alpha)
-        png_set_add_alpha(c->png, (1u << bits) - 1, PNG_FILLER_AFTER);
+        png_set_add_alpha(c->png, filler, PNG_FILLER_AFTER);
     if (want >= 3 && !(type & PNG_COLOR_MASK_COLOR))
         png_set_gray_to_rgb(c->png);
     if ((want == 1 || want == 2) && type & PNG_COLOR_MASK_COLOR)
@@ -147,6 +152,7 @@ static enum mst_code read_image(struct code *c, int channels, enum dtype dt,
 
     png_set_read_fn(c->png, c, read_bytes);
     png_read_info(c->png, c->info);
+    c->begun = true;
     height = png_get_image_height(c->png, c->info);
     width = png_get_image_width(c->png, c->info);
     channels = channels ? channels : own_channels(c);
@@ -187,6 +193,8 @@ enum mst_code png_decode(const void *data, size_t len, int channels,
         rc = read_image(&c, channels, dt, ret, st);
     png_destroy_read_struct(&c.png, &c.info, NULL);
     free(c.rows);
+    if (rc && !c.begun)
+        status_set(st, rc, "Invalid PNG. Failed to initialize decoder.");
     if (rc)
         tensor_unref(ret);
     else

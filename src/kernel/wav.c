@@ -69,10 +69,13 @@ enum mst_code wav_parse(const void *data, size_t len, struct wav *ret,
     size_t at = 12;
     bool have_format = false;
 
+    if (len < 4)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "Data too short when trying to read string");
     if (len < 12 || memcmp(p, "RIFF", 4) || memcmp(p + 8, "WAVE", 4))
         return status_set(st, MST_INVALID_ARGUMENT,
-                          "Header mismatch: Expected RIFF but found %.*s",
-                          (int)MIN(len, 4), len ? (const char *)data : "");
+                          "Header mismatch: Expected RIFF but found %.*s", 4,
+                          (const char *)data);
     *ret = (struct wav){ 0 };
     while (len - at >= 8) {
         uint32_t size = get(p + at + 4, 4);
