@@ -33,7 +33,7 @@ static void root_of_triangle(number *t, int64_t n)
         for (int64_t i = j - 1; i >= 0; i--) {
             number d = t[i * n + i] + column[j];
 
-            column[i] = column[i] == 0 ? 0 : COMPLEX_DIV(column[i], d);
+            column[i] = COMPLEX_DIV(column[i], d);
             eliminate(column, column[i], t, i, n);
         }
     }

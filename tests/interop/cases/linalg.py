@@ -332,3 +332,6 @@ each("MatrixSquareRoot", "of a real one without root",
      input=V([[-1, 0], [0, 4]]), types=["float32", "float64"])
 each("MatrixSquareRoot", "with complex eigenvalues",
      input=V([[1, -3], [3, 1]]), tol=SOLVED)
+each("MatrixSquareRoot", "of zero", input=V(np.zeros((2, 3, 3))))
+each("MatrixSquareRoot", "with one zero", input=V(np.diag([0, 1, 4])))
+each("MatrixSquareRoot", "with two zeros", input=V(np.diag([0, 0, 4])))
