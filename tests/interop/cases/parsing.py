@@ -376,3 +376,13 @@ each("Fingerprint", "a scalar", data=X(), method=s0("farmhash64"),
      types=["int32"], fails=True)
 each("Fingerprint", "unknown", data=X(2), method=s0("md5"), types=["int32"],
      fails=True)
+
+# --- JSON ---------------------------------------------------------------------
+
+for text in ('{}', '{"features": {}}',
+             '{"features": {"feature": {"a": {"floatList": {"value": '
+             '[1, 2.5, -3e2, "NaN", "4"]}}}}}',
+             '{"features": {"feature": {"b": {"int64_list": {"value": '
+             '[1, "-9007199254740993", 3]}}, "c": {"bytesList": {"value": '
+             '["YWJj", ""]}}, "d": {}, "e": {"floatList": {}}}}}'):
+    each("DecodeJSONExample", text[:60], json_examples=s(text, text))

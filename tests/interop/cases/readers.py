@@ -248,3 +248,24 @@ vocab("too many", NEW_WORDS, OLD_WORDS, 2, 3, fails=True)
 vocab("too large", NEW_WORDS, OLD_WORDS, 0, 4, 9, fails=True)
 vocab("no file", NEW_WORDS, OLD_WORDS, 0, 4, fails=True)
 vocab("doubled", NEW_WORDS, b"a\nb\na\n", 0, 4, fails=True)
+
+
+def input_(k, **kw):
+    base = k.path("input_" + k.name())
+    for i, data in enumerate(FILES["records"]):
+        if kw.get("compression_type") == "GZIP":
+            data = gzip.compress(data)
+        with open("%s.%d" % (base, i), "wb") as f:
+            f.write(data)
+    records_ = k.raw.RecordInput(file_pattern=base + ".*", batch_size=4,
+                                 file_buffer_size=3, **kw)
+    # The order is anyone's; an epoch has every record once.
+    return k.tf.sort(k.raw.StringToHashBucketFast(input=records_,
+                                                  num_buckets=1 << 40))
+
+
+graph("RecordInput", "epochs", runs=2)(input_)
+graph("RecordInput", "packed")(
+    lambda k: input_(k, compression_type="GZIP"))
+graph("RecordInput", "no files", fails=True)(
+    lambda k: k.raw.RecordInput(file_pattern=k.path("nowhere.*")))
