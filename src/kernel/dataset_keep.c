@@ -264,8 +264,8 @@ static enum mst_code unbatch_row(struct dataset_iter *it,
 
         if (rc)
             return rc;
-        it->out[i] = row;
         tensor_reshape(&it->out[i], &row, row.ndim - 1, row.dims + 1);
+        tensor_unref(&row);
     }
     it->at++;
     return MST_OK;

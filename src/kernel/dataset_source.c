@@ -70,8 +70,8 @@ static enum mst_code slices_go(struct dataset_iter *it, enum mst_code got)
 
         if (rc)
             return rc;
-        it->out[i] = row;
         tensor_reshape(&it->out[i], &row, row.ndim - 1, row.dims + 1);
+        tensor_unref(&row);
     }
     it->at++;
     return MST_OK;

@@ -97,7 +97,6 @@ static enum mst_code ragged_to_sparse(struct op_ctx *c)
         rc = op_out_new(c, 2, 1, &ndim);
     if (rc)
         return rc;
-    *op_out(c, 1) = tensor_ref(values);
     tensor_reshape(op_out(c, 1), values, 1, &values->count);
     to_sparse_rows(c, levels);
     dims = op_out(c, 2)->data;
