@@ -395,7 +395,7 @@ static enum mst_code contract(struct einsum *e)
     enum mst_code rc;
 
     if (!batches_shape(&x->t, &y->t, &batch) ||
-        x->size[CONTRACT] != y->size[CONTRACT])
+        (x->size[CONTRACT] != y->size[CONTRACT] && x->t.count && y->t.count))
         return op_fail(e->c, MST_INVALID_ARGUMENT,
                        "Invalid broadcasting dimensions: %s vs. %s",
                        tensor_shape_text(&x->t, xt),
@@ -407,6 +407,10 @@ static enum mst_code contract(struct einsum *e)
     rc = tensor_new(&e->out.t, (enum dtype)x->t.dtype, batch.ndim + 2,
                     batch.dims, e->c->st);
     e->out.batch = batch.ndim;
+    if (!rc && !(x->t.count && y->t.count)) {
+        tensor_zero(&e->out.t);
+        return MST_OK;
+    }
     return rc ? rc : multiply(e, &batch);
 }
 

@@ -26,7 +26,9 @@ for equation, *shapes in (
         ("ij->iijj", (2, 3)), ("ij->jii", (2, 3)), ("i,j->ijji", (2,), (3,)),
         ("ij,jk->iik", (2, 3), (3, 2)), ("ij->", (0, 3)), ("ij->i", (2, 0)),
         ("ij,jk->ik", (2, 0), (0, 3)), ("ij,jk->ik", (0, 2), (2, 3)),
-        ("bi,bj->bij", (0, 2), (0, 3))):
+        ("bi,bj->bij", (0, 2), (0, 3)),
+        # A dimension of 0 goes with any that comes after it.
+        ("ij,jk->ik", (2, 0), (3, 4)), ("bij,bkj->bik", (1, 2, 0), (1, 3, 2))):
     einsum(equation, *shapes)
 for equation, *shapes in (
         ("...->...", (2, 3)), ("...ij->...ji", (2, 3, 4)), ("i...->...", (3, 2)),
