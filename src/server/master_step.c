@@ -1,11 +1,10 @@
-#include "server/master_step.h"
+#include "server/master_run.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "exec/step.h"
 #include "server/reply.h"
 #include "server/stats.h"
 #include "tensor/proto.h"
@@ -13,59 +12,13 @@
 #define STEP_ID_MASK ((1ull << 57) - 1)
 #define FEEDS_FEW    16
 
-/* Counted: by the call's hooks, by the step, by what is asked of others, and
- * while it is being started. */
-struct master_run {
-    atomic_int refs;
-    struct master_run *prev, *next; /* in ms->runs, under ms->lock */
-    struct compile_wait wait;
-    struct master_session *ms;
-    struct compiled *c;
-    struct rpc_call *call; /* NULL: a partial run, whose calls come and go */
-    struct run_step_request q;
-    bool callable, store_errors, trace, graphs;
-    int64_t step_id;
-    struct exchange *exchange; /* when something crosses tasks */
-    struct cancel cancel;
-    atomic_int left; /* parts that have not ended */
-    pthread_mutex_t lock;
-    struct step *step;     /* under lock; NULL when it is over */
-    bool cancelled;        /* under lock: by us, or because of a failure */
-    struct status st;      /* under lock: the first error */
-    struct pb_out stats;   /* under lock: StepStats as fields 1 */
-    struct op_value *rets; /* what was fetched */
-    struct rpc_client_call **calls; /* by part, under lock */
-    struct partial *partial;
-};
-
-/* What a partial run still waits for. It is in ms->partials until its last
- * call, or its failure. */
-struct partial {
-    struct master_run *r;
-    char handle[40];
-    bool started;                 /* under r->lock, as all of it */
-    bool over;                    /* all parts have ended */
-    bool released;                /* no further call is waited for */
-    bool *fed, *fetched;          /* by feed and fetch */
-    struct partial_call *waiting; /* the last call waits for the end */
-};
-
-static void partial_free(struct partial *p)
-{
-    if (!p)
-        return;
-    mem_free(p->fed);
-    mem_free(p->fetched);
-    mem_free(p);
-}
-
-static struct master_run *run_ref(struct master_run *r)
+struct master_run *master_run_ref(struct master_run *r)
 {
     atomic_fetch_add(&r->refs, 1);
     return r;
 }
 
-static void run_unref(struct master_run *r)
+void master_run_unref(struct master_run *r)
 {
     if (atomic_fetch_sub(&r->refs, 1) != 1)
         return;
@@ -75,7 +28,7 @@ static void run_unref(struct master_run *r)
         rpc_client_call_unref(r->calls[i]);
     mem_free(r->rets);
     mem_free(r->calls);
-    partial_free(r->partial);
+    master_partial_free(r->partial);
     if (r->exchange)
         exchange_unref(r->exchange);
     compiled_unref(r->c);
@@ -87,7 +40,7 @@ static void run_unref(struct master_run *r)
     mem_free(r);
 }
 
-static struct master_run *run_new(struct master_session *ms,
+struct master_run *master_run_new(struct master_session *ms,
                                   struct rpc_call *call)
 {
     struct master_run *r = MEM_NEW(struct master_run);
@@ -105,7 +58,7 @@ static struct master_run *run_new(struct master_session *ms,
 /* ---- the session's list of runs ---- */
 
 /* False when the session is closed. */
-static bool enter(struct master_run *r)
+bool master_run_enter(struct master_run *r)
 {
     struct master_session *ms = r->ms;
     bool open;
@@ -116,7 +69,7 @@ static bool enter(struct master_run *r)
         r->next = ms->runs;
         if (r->next)
             r->next->prev = r;
-        ms->runs = run_ref(r);
+        ms->runs = master_run_ref(r);
     }
     pthread_mutex_unlock(&ms->lock);
     return open;
@@ -141,7 +94,7 @@ static void leave(struct master_run *r)
     pthread_mutex_unlock(&ms->lock);
     if (idle)
         idle(ms->idle_arg);
-    run_unref(r);
+    master_run_unref(r);
 }
 
 /* ---- answers ---- */
@@ -248,31 +201,16 @@ static void cleanup(struct master_run *r)
     }
 }
 
-static void partial_over(struct master_run *r);
-
-static void settle(struct master_run *r)
+void master_run_settle(struct master_run *r)
 {
     if (atomic_fetch_sub(&r->left, 1) != 1)
         return;
     if (r->partial)
-        partial_over(r);
+        master_partial_over(r);
     else
         answer(r);
     cleanup(r);
     leave(r);
-}
-
-/* The last call of a partial run was made, or none will be. */
-static void partial_release(struct master_run *r)
-{
-    bool settles;
-
-    pthread_mutex_lock(&r->lock);
-    settles = !r->partial->released && r->partial->started;
-    r->partial->released = true;
-    pthread_mutex_unlock(&r->lock);
-    if (settles)
-        settle(r);
 }
 
 /* ---- failure ---- */
@@ -327,11 +265,11 @@ static void part_failed(struct master_run *r, int task, const struct status *st)
         return;
     cancel_parts(r, st);
     if (r->partial)
-        partial_release(r);
+        master_partial_release(r);
 }
 
 /* The client or the session's end stops the run. */
-static void run_cancel(struct master_run *r, enum mst_code code,
+void master_run_cancel(struct master_run *r, enum mst_code code,
                        const char *text)
 {
     struct status st = STATUS_INIT;
@@ -343,17 +281,17 @@ static void run_cancel(struct master_run *r, enum mst_code code,
     pthread_mutex_unlock(&r->lock);
     cancel_parts(r, &st);
     if (r->partial)
-        partial_release(r);
+        master_partial_release(r);
 }
 
 static void call_cancelled(void *arg)
 {
-    run_cancel(arg, MST_CANCELLED, "RPC Request was cancelled");
+    master_run_cancel(arg, MST_CANCELLED, "RPC Request was cancelled");
 }
 
 static void call_over(void *arg)
 {
-    run_unref(arg);
+    master_run_unref(arg);
 }
 
 /* ---- the part of this task ---- */
@@ -389,8 +327,8 @@ static void step_done(void *arg, struct step *s, const struct status *st)
             rets[i] = (struct op_value){ 0 };
         }
     }
-    settle(r);
-    run_unref(r);
+    master_run_settle(r);
+    master_run_unref(r);
 }
 
 /* The step is made, but does not run yet. args are taken. */
@@ -421,7 +359,7 @@ static void start_here(struct master_run *r, struct step *s)
     struct status st = STATUS_INIT;
     bool cancelled;
 
-    run_ref(r);
+    master_run_ref(r);
     step_hold(s);
     pthread_mutex_lock(&r->lock);
     cancelled = r->cancelled;
@@ -473,8 +411,8 @@ static void ran_there(const struct rpc_reply *reply, void *arg)
     if (st.code)
         part_failed(r, task, &st);
     mem_free(a);
-    settle(r);
-    run_unref(r);
+    master_run_settle(r);
+    master_run_unref(r);
 }
 
 static void start_there(struct master_run *r, int part)
@@ -485,7 +423,7 @@ static void start_there(struct master_run *r, int part)
     struct rpc_msg m;
     bool cancelled;
 
-    a->r = run_ref(r);
+    a->r = master_run_ref(r);
     a->part = part;
     rpc_msg_init(&m);
     run_graph_put_request(
@@ -514,7 +452,7 @@ static void start_there(struct master_run *r, int part)
 
 /* ---- beginning ---- */
 
-static enum mst_code bind(struct master_run *r, struct status *st)
+enum mst_code master_run_bind(struct master_run *r, struct status *st)
 {
     bool transfers = r->c->want.partial;
 
@@ -527,8 +465,8 @@ static enum mst_code bind(struct master_run *r, struct status *st)
                          r->ms->local, st);
 }
 
-/* The run is in the session's list; it ends by settle(). */
-static void start_parts(struct master_run *r, struct op_value *args)
+/* The run is in the session's list; it ends by master_run_settle(). */
+void master_run_start(struct master_run *r, struct op_value *args)
 {
     struct step *here = NULL;
 
@@ -544,7 +482,7 @@ static void start_parts(struct master_run *r, struct op_value *args)
             start_there(r, i);
     if (here)
         start_here(r, here);
-    settle(r);
+    master_run_settle(r);
 }
 
 static enum mst_code bad_feed_type(struct master_run *r, int i, int got,
@@ -560,10 +498,10 @@ static enum mst_code bad_feed_type(struct master_run *r, int i, int got,
 }
 
 /* A tensor that a client feeds. */
-static enum mst_code take_feed(struct master_run *r, int i,
-                               const struct message_named *n,
-                               struct buffer *owner, struct tensor *ret,
-                               struct status *st)
+enum mst_code master_run_feed(struct master_run *r, int i,
+                              const struct message_named *n,
+                              struct buffer *owner, struct tensor *ret,
+                              struct status *st)
 {
     enum mst_code rc;
 
@@ -580,10 +518,8 @@ static enum mst_code take_feed(struct master_run *r, int i,
 static void refuse(struct master_run *r, const struct status *st)
 {
     answer_error(r, st);
-    run_unref(r);
+    master_run_unref(r);
 }
-
-static const char closed_text[] = "Session is closed.";
 
 /* Everything is there: the run begins. Takes the caller's reference. */
 static void begin(struct master_run *r, const struct message_named *feeds,
@@ -597,19 +533,19 @@ static void begin(struct master_run *r, const struct message_named *feeds,
     enum mst_code rc = MST_OK;
 
     for (int i = 0; i < count && !rc; i++)
-        rc = take_feed(r, i, &feeds[i], owner, &args[i].t, &st);
+        rc = master_run_feed(r, i, &feeds[i], owner, &args[i].t, &st);
     if (!rc)
-        rc = bind(r, &st);
-    if (!rc && !enter(r))
-        rc = status_set(&st, MST_FAILED_PRECONDITION, closed_text);
+        rc = master_run_bind(r, &st);
+    if (!rc && !master_run_enter(r))
+        rc = status_set(&st, MST_FAILED_PRECONDITION, MASTER_CLOSED_TEXT);
     if (rc) {
         for (int i = 0; i < count; i++)
             tensor_unref(&args[i].t);
         cleanup(r);
         refuse(r, &st);
     } else {
-        start_parts(r, args);
-        run_unref(r);
+        master_run_start(r, args);
+        master_run_unref(r);
     }
     if (args != few)
         mem_free(args);
@@ -627,7 +563,7 @@ static void begin_compiled(struct compile_wait *w, struct compiled *c,
         refuse(r, st);
 }
 
-static struct part_name *feed_names(const struct run_step_request *q)
+struct part_name *master_feed_names(const struct run_step_request *q)
 {
     struct part_name *names = mem_array((size_t)q->feed_count, sizeof(*names));
 
@@ -637,9 +573,6 @@ static struct part_name *feed_names(const struct run_step_request *q)
     return names;
 }
 
-static void partial_step(struct master_session *ms, struct rpc_call *call,
-                         struct run_step_request *q);
-
 void master_run_step(struct master_session *ms, struct rpc_call *call,
                      struct run_step_request *q)
 {
@@ -648,17 +581,17 @@ void master_run_step(struct master_session *ms, struct rpc_call *call,
     struct compiled *c;
 
     if (q->partial_handle.len) {
-        partial_step(ms, call, q);
+        master_partial_step(ms, call, q);
         return;
     }
-    r = run_new(ms, call);
+    r = master_run_new(ms, call);
     r->q = *q; /* with its memory */
     r->store_errors = q->store_errors;
     r->trace = q->trace;
     r->graphs = q->partition_graphs;
     r->wait.done = begin_compiled;
-    rpc_call_hooks(call, call_cancelled, call_over, run_ref(r));
-    names = feed_names(q);
+    rpc_call_hooks(call, call_cancelled, call_over, master_run_ref(r));
+    names = master_feed_names(q);
     c = compiled_get(ms,
                      &(struct part_want){ .feeds = names,
                                           .fetches = q->fetches,
@@ -677,14 +610,14 @@ void master_run_callable(struct master_session *ms, struct compiled *c,
                          struct rpc_call *call,
                          const struct run_callable_request *q)
 {
-    struct master_run *r = run_new(ms, call);
+    struct master_run *r = master_run_new(ms, call);
     struct message_named *feeds =
         mem_array((size_t)c->want.feed_count, sizeof(*feeds));
     size_t at = 0;
 
     r->c = compiled_ref(c);
     r->callable = true;
-    rpc_call_hooks(call, call_cancelled, call_over, run_ref(r));
+    rpc_call_hooks(call, call_cancelled, call_over, master_run_ref(r));
     for (int i = 0; i < c->want.feed_count; i++)
         (void)run_callable_next(q, &at, &feeds[i]);
     begin(r, feeds, rpc_call_request(call)->owner);
@@ -692,21 +625,6 @@ void master_run_callable(struct master_session *ms, struct compiled *c,
 }
 
 /* ---- closing ---- */
-
-/* A partial run that never began has nothing that could end. */
-static void partial_abandon(struct master_run *r)
-{
-    bool begin;
-
-    if (!r->partial)
-        return;
-    pthread_mutex_lock(&r->lock);
-    begin = !r->partial->started;
-    r->partial->started = true;
-    pthread_mutex_unlock(&r->lock);
-    if (begin)
-        start_parts(r, NULL);
-}
 
 bool master_close_steps(struct master_session *ms, void (*idle)(void *arg),
                         void *arg)
@@ -722,7 +640,7 @@ bool master_close_steps(struct master_session *ms, void (*idle)(void *arg),
         count++;
     runs = mem_array((size_t)count, sizeof(*runs));
     for (struct master_run *r = ms->runs; r; r = r->next)
-        runs[n++] = run_ref(r);
+        runs[n++] = master_run_ref(r);
     now = first && !count;
     if (first && count) {
         ms->idle = idle;
@@ -730,389 +648,14 @@ bool master_close_steps(struct master_session *ms, void (*idle)(void *arg),
     }
     pthread_mutex_unlock(&ms->lock);
     for (int i = 0; i < count; i++) {
-        run_cancel(runs[i], MST_CANCELLED,
-                   "Step was cancelled by an explicit call to "
-                   "`Session::Close()`.");
-        partial_abandon(runs[i]);
-        run_unref(runs[i]);
+        master_run_cancel(runs[i], MST_CANCELLED,
+                          "Step was cancelled by an explicit call to "
+                          "`Session::Close()`.");
+        master_partial_abandon(runs[i]);
+        master_run_unref(runs[i]);
     }
     mem_free(runs);
     if (now)
         idle(arg);
     return first;
-}
-
-/* ---- partial runs ---- */
-
-struct partial_call {
-    atomic_int refs; /* hooks, and what will answer it */
-    atomic_int left;
-    struct master_run *r;
-    struct rpc_call *call;
-    bool store_errors;
-    pthread_mutex_t lock;
-    struct status st;
-    int count;
-    struct partial_fetch {
-        struct rdv_recv recv;
-        struct partial_call *pc;
-        struct status st;
-        char *name;
-    } fetch[];
-};
-
-static void partial_call_unref(struct partial_call *pc)
-{
-    if (atomic_fetch_sub(&pc->refs, 1) != 1)
-        return;
-    for (int i = 0; i < pc->count; i++) {
-        tensor_unref(&pc->fetch[i].recv.value);
-        mem_free(pc->fetch[i].name);
-    }
-    pthread_mutex_destroy(&pc->lock);
-    run_unref(pc->r);
-    mem_free(pc);
-}
-
-static void partial_call_failed(struct partial_call *pc,
-                                const struct status *st)
-{
-    pthread_mutex_lock(&pc->lock);
-    if (!pc->st.code)
-        status_copy(&pc->st, st);
-    pthread_mutex_unlock(&pc->lock);
-}
-
-static void partial_settle(struct partial_call *pc)
-{
-    struct rpc_msg m;
-
-    if (atomic_fetch_sub(&pc->left, 1) != 1)
-        return;
-    if (pc->st.code && !pc->store_errors) {
-        reply_fail(pc->call, &pc->st);
-    } else {
-        rpc_msg_init(&m);
-        if (pc->st.code)
-            run_step_put_error(&m, &pc->st);
-        for (int i = 0; i < pc->count && !pc->st.code; i++)
-            run_graph_put_recv(
-                &m,
-                (struct message_text){ pc->fetch[i].name,
-                                       strlen(pc->fetch[i].name) },
-                &pc->fetch[i].recv.value);
-        rpc_call_reply(pc->call, &m);
-    }
-    partial_call_unref(pc);
-}
-
-/* All parts have ended. */
-static void partial_over(struct master_run *r)
-{
-    struct partial *p = r->partial;
-    struct partial_call *pc;
-
-    pthread_mutex_lock(&r->ms->lock);
-    map_take_str(&r->ms->partials, p->handle);
-    pthread_mutex_unlock(&r->ms->lock);
-    if (r->st.code && r->exchange)
-        exchange_abort(r->exchange, &r->st, true);
-    pthread_mutex_lock(&r->lock);
-    p->over = true;
-    pc = p->waiting;
-    p->waiting = NULL;
-    pthread_mutex_unlock(&r->lock);
-    if (!pc)
-        return;
-    if (r->st.code)
-        partial_call_failed(pc, &r->st);
-    partial_settle(pc);
-}
-
-static void partial_fetched(struct rdv_recv *recv, enum mst_code code)
-{
-    struct partial_fetch *f = CONTAINER(recv, struct partial_fetch, recv);
-    struct partial_call *pc = f->pc;
-
-    if (!code && recv->dead)
-        code = status_set(&f->st, MST_INTERNAL,
-                          "The tensor returned for %.300s was not valid.",
-                          f->name);
-    if (code) {
-        struct status st = STATUS_INIT;
-
-        pthread_mutex_lock(&pc->r->lock); /* the root says more */
-        status_copy(&st, pc->r->st.code ? &pc->r->st : &f->st);
-        pthread_mutex_unlock(&pc->r->lock);
-        partial_call_failed(pc, &st);
-    }
-    partial_settle(pc);
-}
-
-/* The client's key of a tensor: both ends are this task. */
-static char *client_key(struct master_run *r, const char *name, size_t len)
-{
-    const char *device = worker_device(r->ms->worker);
-    int output;
-    size_t n;
-    const char *text = graph_input_split(name, len, &n, &output);
-
-    return mem_printf("%s;%016llx;%s;%.*s:%d;0:0", device,
-                      (unsigned long long)worker_incarnation(r->ms->worker),
-                      device, (int)n, text, output);
-}
-
-static int find_name(const struct part_name *names, int count, const char *text,
-                     size_t len)
-{
-    for (int i = 0; i < count; i++)
-        if (names[i].len == len && !memcmp(names[i].text, text, len))
-            return i;
-    return -1;
-}
-
-/* Claims the feeds and fetches of one call; the last one leaves none. */
-static enum mst_code partial_claim(struct master_run *r,
-                                   const struct run_step_request *q,
-                                   bool *ret_last, struct status *st)
-{
-    struct partial *p = r->partial;
-    const struct part_want *want = &r->c->want;
-
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < q->feed_count; i++) {
-            struct message_text name = q->feeds[i].name;
-            int at =
-                find_name(want->feeds, want->feed_count, name.data, name.len);
-
-            if (at < 0)
-                return status_set(st, MST_INVALID_ARGUMENT,
-                                  "The feed %.*s was not specified in "
-                                  "partial_run_setup.",
-                                  (int)MIN(name.len, 200), name.data);
-            if (!pass && p->fed[at])
-                return status_set(st, MST_INVALID_ARGUMENT,
-                                  "The feed %.*s has already been fed.",
-                                  (int)MIN(name.len, 200), name.data);
-            p->fed[at] = p->fed[at] || pass;
-        }
-        for (int i = 0; i < q->fetch_count; i++) {
-            const struct part_name *name = &q->fetches[i];
-            int at = find_name(want->fetches, want->fetch_count, name->text,
-                               name->len);
-
-            if (at < 0)
-                return status_set(st, MST_INVALID_ARGUMENT,
-                                  "The fetch %.*s was not specified in "
-                                  "partial_run_setup.",
-                                  (int)MIN(name->len, 200), name->text);
-            if (!pass && p->fetched[at])
-                return status_set(st, MST_INVALID_ARGUMENT,
-                                  "The fetch %.*s has already been fetched.",
-                                  (int)MIN(name->len, 200), name->text);
-            p->fetched[at] = p->fetched[at] || pass;
-        }
-    }
-    *ret_last = true;
-    for (int i = 0; i < want->feed_count; i++)
-        *ret_last = *ret_last && p->fed[i];
-    for (int i = 0; i < want->fetch_count; i++)
-        *ret_last = *ret_last && p->fetched[i];
-    return MST_OK;
-}
-
-static enum mst_code partial_feed(struct master_run *r,
-                                  const struct run_step_request *q,
-                                  struct buffer *owner, struct status *st)
-{
-    struct rendezvous *rdv = exchange_rendezvous(r->exchange);
-
-    for (int i = 0; i < q->feed_count; i++) {
-        struct message_text name = q->feeds[i].name;
-        int at = find_name(r->c->want.feeds, r->c->want.feed_count, name.data,
-                           name.len);
-        struct tensor t = { 0 };
-        enum mst_code rc = take_feed(r, at, &q->feeds[i], owner, &t, st);
-        struct rdv_key key;
-        char *text;
-
-        if (rc)
-            return rc;
-        text = client_key(r, name.data, name.len);
-        if (rdv_key_parse(text, strlen(text), &key))
-            rc = rdv->ops->send(rdv, &key, &t, false, st);
-        mem_free(text);
-        tensor_unref(&t);
-        if (rc)
-            return rc;
-    }
-    return MST_OK;
-}
-
-static void partial_fetch(struct partial_call *pc)
-{
-    struct rendezvous *rdv = exchange_rendezvous(pc->r->exchange);
-
-    for (int i = 0; i < pc->count; i++) {
-        struct partial_fetch *f = &pc->fetch[i];
-        char *text = client_key(pc->r, f->name, strlen(f->name));
-        struct rdv_key key;
-
-        f->recv.done = partial_fetched;
-        f->recv.st = &f->st;
-        if (rdv_key_parse(text, strlen(text), &key))
-            rdv->ops->recv(rdv, &key, &f->recv);
-        else
-            partial_fetched(&f->recv,
-                            status_set(&f->st, MST_INTERNAL,
-                                       "The key %.300s is none", text));
-        mem_free(text);
-    }
-}
-
-static struct partial_call *partial_call_new(struct master_run *r,
-                                             struct rpc_call *call,
-                                             const struct run_step_request *q)
-{
-    struct partial_call *pc =
-        mem_new(sizeof(*pc) + (size_t)q->fetch_count * sizeof(pc->fetch[0]));
-
-    atomic_init(&pc->refs, 1);
-    pthread_mutex_init(&pc->lock, NULL);
-    pc->r = run_ref(r);
-    pc->call = call;
-    pc->store_errors = q->store_errors;
-    pc->count = q->fetch_count;
-    for (int i = 0; i < pc->count; i++) {
-        pc->fetch[i].pc = pc;
-        pc->fetch[i].name = mem_strn(q->fetches[i].text, q->fetches[i].len);
-    }
-    atomic_init(&pc->left, pc->count + 1);
-    return pc;
-}
-
-static void partial_cancelled(void *arg)
-{
-    struct partial_call *pc = arg;
-
-    run_cancel(pc->r, MST_CANCELLED, "RPC Request was cancelled");
-}
-
-static void partial_call_over(void *arg)
-{
-    partial_call_unref(arg);
-}
-
-static void partial_step(struct master_session *ms, struct rpc_call *call,
-                         struct run_step_request *q)
-{
-    struct master_run *r = NULL;
-    struct status st = STATUS_INIT;
-    struct partial_call *pc;
-    struct partial *p;
-    bool last = false, first = false;
-    enum mst_code rc;
-
-    pthread_mutex_lock(&ms->lock);
-    p = map_get(&ms->partials, q->partial_handle.data, q->partial_handle.len);
-    if (p)
-        r = run_ref(p->r);
-    pthread_mutex_unlock(&ms->lock);
-    if (!r) {
-        reply_fail_with(call, MST_INVALID_ARGUMENT,
-                        "Must run setup before performing partial runs!");
-        run_step_free(q);
-        return;
-    }
-    pc = partial_call_new(r, call, q);
-    atomic_fetch_add(&pc->refs, 1);
-    rpc_call_hooks(call, partial_cancelled, partial_call_over, pc);
-    pthread_mutex_lock(&r->lock);
-    rc = partial_claim(r, q, &last, &st);
-    if (!rc) {
-        first = !p->started;
-        p->started = true;
-        if (last && !p->over) {
-            atomic_fetch_add(&pc->left, 1);
-            p->waiting = pc;
-        }
-    }
-    pthread_mutex_unlock(&r->lock);
-    if (!rc)
-        rc = partial_feed(r, q, rpc_call_request(call)->owner, &st);
-    if (rc) {
-        partial_call_failed(pc, &st);
-        atomic_fetch_sub(&pc->left, pc->count);
-        if (p->waiting == pc)
-            run_cancel(r, st.code, st.msg);
-    } else {
-        partial_fetch(pc);
-    }
-    if (first)
-        start_parts(r, NULL);
-    if (last)
-        partial_release(r);
-    partial_settle(pc);
-    run_step_free(q);
-    run_unref(r);
-}
-
-static void partial_ready(struct compile_wait *w, struct compiled *c,
-                          const struct status *st)
-{
-    struct master_run *r = CONTAINER(w, struct master_run, wait);
-    struct rpc_call *call = r->call;
-    struct partial *p = r->partial;
-    struct status why = STATUS_INIT;
-    struct pb_out o;
-
-    r->call = NULL;
-    r->c = c;
-    if (!c) {
-        reply_fail(call, st);
-        run_unref(r);
-        return;
-    }
-    p->fed = mem_array((size_t)c->want.feed_count, sizeof(bool));
-    p->fetched = mem_array((size_t)c->want.fetch_count, sizeof(bool));
-    if (bind(r, &why) || !enter(r)) {
-        if (!why.code)
-            status_set(&why, MST_FAILED_PRECONDITION, closed_text);
-        reply_fail(call, &why);
-        run_unref(r);
-        return;
-    }
-    pthread_mutex_lock(&r->ms->lock);
-    map_put_str(&r->ms->partials, p->handle, p);
-    pthread_mutex_unlock(&r->ms->lock);
-    pb_out_init(&o);
-    pb_put_bytes(&o, 1, p->handle, strlen(p->handle));
-    reply_bytes(call, &o);
-    run_unref(r);
-}
-
-void master_partial_setup(struct master_session *ms, struct rpc_call *call,
-                          const struct run_step_request *q)
-{
-    struct master_run *r = run_new(ms, call);
-    struct part_name *names = feed_names(q);
-    struct compiled *c;
-
-    r->partial = MEM_NEW(struct partial);
-    r->partial->r = r;
-    snprintf(r->partial->handle, sizeof(r->partial->handle), "%016llx",
-             (unsigned long long)rng_u64());
-    r->wait.done = partial_ready;
-    c = compiled_get(ms,
-                     &(struct part_want){ .feeds = names,
-                                          .fetches = q->fetches,
-                                          .targets = q->targets,
-                                          .feed_count = q->feed_count,
-                                          .fetch_count = q->fetch_count,
-                                          .target_count = q->target_count,
-                                          .partial = true },
-                     &r->wait);
-    mem_free(names);
-    if (c)
-        partial_ready(&r->wait, c, NULL);
 }

@@ -1,0 +1,88 @@
+/*
+ * A step under way, for those who run it: master_step.c runs whole steps,
+ * master_partial.c those that are fed and fetched piece by piece.
+ */
+#ifndef SERVER_MASTER_RUN_H
+#define SERVER_MASTER_RUN_H
+
+#include "exec/step.h"
+#include "server/master_step.h"
+
+#define MASTER_CLOSED_TEXT "Session is closed."
+
+/* Counted: by the call's hooks, by the step, by what is asked of others, and
+ * while it is being started. */
+struct master_run {
+    atomic_int refs;
+    struct master_run *prev, *next; /* in ms->runs, under ms->lock */
+    struct compile_wait wait;
+    struct master_session *ms;
+    struct compiled *c;
+    struct rpc_call *call; /* NULL: a partial run, whose calls come and go */
+    struct run_step_request q;
+    bool callable, store_errors, trace, graphs;
+    int64_t step_id;
+    struct exchange *exchange; /* when something crosses tasks */
+    struct cancel cancel;
+    atomic_int left; /* parts that have not ended */
+    pthread_mutex_t lock;
+    struct step *step;     /* under lock; NULL when it is over */
+    bool cancelled;        /* under lock: by us, or because of a failure */
+    struct status st;      /* under lock: the first error */
+    struct pb_out stats;   /* under lock: StepStats as fields 1 */
+    struct op_value *rets; /* what was fetched */
+    struct rpc_client_call **calls; /* by part, under lock */
+    struct master_partial *partial;
+};
+
+/* What a partial run still waits for. It is in ms->partials until its last
+ * call, or its failure. */
+struct master_partial {
+    struct master_run *r;
+    char handle[40];
+    bool started;                 /* under r->lock, as all of it */
+    bool over;                    /* all parts have ended */
+    bool released;                /* no further call is waited for */
+    bool *fed, *fetched;          /* by feed and fetch */
+    struct partial_call *waiting; /* the last call waits for the end */
+};
+
+struct master_run *master_run_new(struct master_session *ms,
+                                  struct rpc_call *call);
+struct master_run *master_run_ref(struct master_run *r);
+void master_run_unref(struct master_run *r);
+
+/* Gives it an exchange, if anything of it needs one. */
+enum mst_code master_run_bind(struct master_run *r, struct status *st) MUST_USE;
+/* Into the session's list; false when the session is closed. */
+bool master_run_enter(struct master_run *r) MUST_USE;
+/* The parts begin; args, the feeds, are taken. It leaves the list by itself
+ * when all of it has ended. */
+void master_run_start(struct master_run *r, struct op_value *args);
+/* One thing less that its end waits for. */
+void master_run_settle(struct master_run *r);
+/* Everything of it is told to stop, because of this. */
+void master_run_cancel(struct master_run *r, enum mst_code code,
+                       const char *text);
+/* A tensor that the client feeds as number i. */
+enum mst_code master_run_feed(struct master_run *r, int i,
+                              const struct message_named *n,
+                              struct buffer *owner, struct tensor *ret,
+                              struct status *st) MUST_USE;
+/* To be freed. */
+struct part_name *master_feed_names(const struct run_step_request *q);
+
+/* ---- partial runs ---- */
+
+/* Takes the request's memory. */
+void master_partial_step(struct master_session *ms, struct rpc_call *call,
+                         struct run_step_request *q);
+/* No further call is waited for: the last was made, or the run has failed. */
+void master_partial_release(struct master_run *r);
+/* A run that never began has nothing that could end: it begins, and fails. */
+void master_partial_abandon(struct master_run *r);
+/* All parts have ended. */
+void master_partial_over(struct master_run *r);
+void master_partial_free(struct master_partial *p); /* accepts NULL */
+
+#endif
