@@ -100,13 +100,15 @@ static enum mst_code pass_memory(struct op_ctx *c, struct filter_pass *p)
 {
     size_t table = (size_t)p->rows * sizeof(*p->a_at);
     size_t seg = (size_t)p->lines * sizeof(*p->segment);
-    size_t part = (size_t)(p->rows * p->v->filters) * p->size;
+    size_t parts =
+        (size_t)(p->rows * p->v->filters) * p->size * (size_t)(p->groups - 1);
 
-    p->memory = buffer_new(part * (size_t)(p->groups - 1) + 2 * table + seg);
+    parts = (parts + 63) & ~(size_t)63; /* what follows is wider */
+    p->memory = buffer_new(parts + 2 * table + seg);
     if (!p->memory)
         return op_fail(c, MST_RESOURCE_EXHAUSTED, "OOM in a convolution");
     p->partial = (char *)p->memory->data;
-    p->a_at = (int64_t *)(p->partial + part * (size_t)(p->groups - 1));
+    p->a_at = (int64_t *)(p->partial + parts);
     p->c_at = p->a_at + p->rows;
     p->segment = (struct conv_segment *)(p->c_at + p->rows);
     make_rows(p);
