@@ -22,6 +22,14 @@ static struct session *session_new(const struct session_defaults *d,
     return session;
 }
 
+/* A resource may keep a plan that keeps the resources: an iterator, for its
+ * functions. Hence they are dropped one by one. */
+static void drop(void *arg, struct handle *h)
+{
+    (void)arg;
+    handle_drop(h);
+}
+
 void session_unref(struct session *session)
 {
     struct map_slot *slot;
@@ -33,6 +41,8 @@ void session_unref(struct session *session)
         plan_unref(slot->value);
     map_done(&session->graphs);
     peers_unref(session->peers);
+    if (session->isolated)
+        resources_each(session->resources, drop, NULL);
     resources_unref(session->resources);
     resources_unref(session->segment);
     mem_free(session->handle);
@@ -163,6 +173,7 @@ sessions_create(struct sessions *s,
     if (request->isolate_session_state) {
         resources_unref(session->resources);
         session->resources = resources_new(s->defaults.job);
+        session->isolated = true;
     }
     pthread_mutex_lock(&s->lock);
     stale = take_stale(s, request->master_task, request->master_incarnation,

@@ -27,6 +27,7 @@ struct session {
     char *device; /* with "/device:CPU:0" */
     struct peers *peers;
     struct resources *resources;
+    bool isolated;             /* the resources are its own, and end with it */
     struct resources *segment; /* see op/op.h */
     char *master_task;
     int64_t master_incarnation;

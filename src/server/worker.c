@@ -532,6 +532,12 @@ struct worker *worker_new(const struct worker_opts *opts)
     return w;
 }
 
+static void drop(void *arg, struct handle *h)
+{
+    (void)arg;
+    handle_drop(h);
+}
+
 void worker_free(struct worker *w)
 {
     if (!w)
@@ -545,6 +551,8 @@ void worker_free(struct worker *w)
     dedup_done(&w->run_ids);
     dedup_done(&w->recv_ids);
     peers_unref(w->peers);
+    /* A resource may keep a plan that keeps the resources. */
+    resources_each(w->resources, drop, NULL);
     resources_unref(w->resources);
     pthread_mutex_destroy(&w->log_lock);
     pthread_mutex_destroy(&w->sequence_lock);
