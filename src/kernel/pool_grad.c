@@ -26,6 +26,9 @@ struct grad_job {
     atomic_bool failed;
 };
 
+/* Where the taps are behind n values. */
+#define TAPS_AT(n, T) (((size_t)(n) * sizeof(T) + 7) & ~(size_t)7)
+
 /* A line's scratch: the best value of each element, and its tap. */
 struct grad_line {
     const struct grad_job *j;
@@ -74,7 +77,7 @@ struct grad_line {
                              void *scratch)                                    \
     {                                                                          \
         int64_t n = j->walk.fit->dim[2].out * j->walk.fit->channels;           \
-        struct grad_line l = { j, (T *)scratch, (T *)scratch + n };            \
+        struct grad_line l = { j, scratch, (char *)scratch + TAPS_AT(n, T) };  \
                                                                                \
         memset(l.tap, 0xff, (size_t)n * sizeof(int32_t));                      \
         memset(l.best, 0, (size_t)n * sizeof(T));                              \
@@ -191,7 +194,7 @@ static void go(struct op_ctx *c, struct grad_job *j, size_t size, bool reads)
                   (double)MIN(d[2].size, d[2].in);
 
     j->lines = apart ? 1 : d[0].out * d[1].out;
-    j->scratch = (size_t)line * (size + sizeof(int32_t));
+    j->scratch = (size_t)line * (size + sizeof(int32_t)) + 8;
     op_for(c, pooling_lines(f) / j->lines,
            0.5 * taps * (double)(line * j->lines), run_units, j);
 }
