@@ -18,7 +18,7 @@ JOINED = ["server", "client", "train", "api", "web", "cli"]
 # Which folders may include a header that matches.
 LIBRARIES = [
     (r"nghttp2/", {"rpc", "cli"}),
-    (r"jansson\.h", {"cluster", "web", "cli"}),
+    (r"jansson\.h", {"cluster", "kernel", "web", "cli"}),
     (r"(sys/socket|sys/epoll|netdb|netinet/.*|arpa/inet|ifaddrs)\.h",
      {"io", "rpc", "cluster", "server", "web", "cli"}),
     (r"protobuf-c/", {"base", "wire", "cli"}),

@@ -1,3 +1,4 @@
+/* Callables: steps that are compiled ahead and run by a number. */
 #include "server/master_state.h"
 
 #include "base/mem.h"

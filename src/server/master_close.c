@@ -1,3 +1,8 @@
+/*
+ * How sessions end: by CloseSession, by Reset, and when the server stops. What
+ * runs is cancelled; when nothing runs any more the workers are told to forget
+ * the session, and then whoever asked gets an answer.
+ */
 #include "server/master_state.h"
 
 #include <string.h>

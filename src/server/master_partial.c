@@ -1,3 +1,8 @@
+/*
+ * Partial runs: one step that is fed and fetched in several calls. Its parts
+ * begin with the first call; feeds and fetches of this task meet them in the
+ * step's exchange. It ends when all parts have, and its last call was made.
+ */
 #include "server/master_run.h"
 
 #include <stdio.h>
