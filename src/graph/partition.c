@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "graph/node_attr.h"
 
 /* A node of the step: one of the client's, or one made here. */
 struct piece {
@@ -46,72 +47,6 @@ struct work {
     int edge;   /* numbers of transfers */
     struct status *st;
 };
-
-/* ---- attributes of nodes made here ---- */
-
-static void put_attr(struct pb_out *o, const char *name,
-                     const struct pb_out *value)
-{
-    struct pb_out entry;
-
-    pb_out_init(&entry);
-    pb_put_bytes(&entry, 1, name, strlen(name));
-    pb_put_bytes(&entry, 2, value->data, value->len);
-    pb_put_bytes(o, 5, entry.data, entry.len);
-    pb_out_done(&entry);
-}
-
-/* Field 3 is an int, 5 a bool, 6 a type. */
-static void put_num(struct pb_out *o, const char *name, uint32_t field,
-                    uint64_t value)
-{
-    struct pb_out v;
-
-    pb_out_init(&v);
-    pb_put_uint(&v, field, value);
-    put_attr(o, name, &v);
-    pb_out_done(&v);
-}
-
-static void put_text(struct pb_out *o, const char *name, const char *text,
-                     size_t len)
-{
-    struct pb_out v;
-
-    pb_out_init(&v);
-    pb_put_bytes(&v, 2, text, len);
-    put_attr(o, name, &v);
-    pb_out_done(&v);
-}
-
-/* An attribute of a client's node: the AttrValue, NULL if there is none. */
-static bool find_attr(const struct source_node *n, const char *name,
-                      uint32_t field, struct pb_field *ret)
-{
-    struct pb_in in = pb_in(n->wire, n->wire_len);
-    struct pb_field attr, part;
-
-    while (pb_next(&in, &attr)) {
-        struct pb_in entry = pb_in(attr.data, attr.len);
-        bool found = false;
-
-        if (attr.number != 5 || attr.wire != PB_LEN)
-            continue;
-        while (pb_next(&entry, &part)) {
-            if (part.wire == PB_LEN && part.number == 1)
-                found = part.len == strlen(name) &&
-                        !memcmp(part.data, name, part.len);
-            if (part.wire == PB_LEN && part.number == 2 && found) {
-                struct pb_in value = pb_in(part.data, part.len);
-
-                while (pb_next(&value, ret))
-                    if (ret->number == field)
-                        return true;
-            }
-        }
-    }
-    return false;
-}
 
 /* ---- pieces ---- */
 
@@ -296,11 +231,11 @@ static void put_client_key(struct work *w, struct pb_out *a, const char *text,
 {
     const struct place_task *own = &w->where->tasks[w->where->own];
 
-    put_text(a, "tensor_name", text, len);
-    put_text(a, "send_device", own->device, strlen(own->device));
-    put_text(a, "recv_device", own->device, strlen(own->device));
-    put_num(a, "send_device_incarnation", 3, own->incarnation);
-    put_num(a, "client_terminated", 5, true);
+    node_attr_put_text(a, "tensor_name", text, len);
+    node_attr_put_text(a, "send_device", own->device, strlen(own->device));
+    node_attr_put_text(a, "recv_device", own->device, strlen(own->device));
+    node_attr_put_num(a, "send_device_incarnation", 3, own->incarnation);
+    node_attr_put_num(a, "client_terminated", 5, true);
 }
 
 /* "node:output" also where the client left the output away. */
@@ -319,12 +254,12 @@ static void add_feed(struct work *w, int i)
     struct pb_out a;
 
     pb_out_init(&a);
-    put_num(&a, w->want->partial ? "tensor_type" : "T", 6,
-            (uint64_t)w->feed_types[i]);
+    node_attr_put_num(&a, w->want->partial ? "tensor_type" : "T", 6,
+                      (uint64_t)w->feed_types[i]);
     if (w->want->partial)
         put_client_key(w, &a, text, strlen(text));
     else
-        put_num(&a, "index", 3, (uint64_t)i);
+        node_attr_put_num(&a, "index", 3, (uint64_t)i);
     w->feed_piece[i] = add_piece(
         w, fresh_name(w, "_feed", ""), w->want->partial ? "_Recv" : "_Arg",
         OP_ORDINARY, w->where->own, 0, w->feed_types[i], NULL, 0, 0, &a);
@@ -337,11 +272,11 @@ static void add_fetch(struct work *w, int i, int node, int output)
     struct pb_out a;
 
     pb_out_init(&a);
-    put_num(&a, "T", 6, (uint64_t)out_type(w, in.node, output));
+    node_attr_put_num(&a, "T", 6, (uint64_t)out_type(w, in.node, output));
     if (w->want->partial)
         put_client_key(w, &a, text, strlen(text));
     else
-        put_num(&a, "index", 3, (uint64_t)i);
+        node_attr_put_num(&a, "index", 3, (uint64_t)i);
     add_piece(w, fresh_name(w, "_fetch", ""),
               w->want->partial ? "_Send" : "_Retval", OP_ORDINARY,
               w->where->own, 0, 0, &in, 1, 0, &a);
@@ -411,7 +346,7 @@ static int frame_of(struct work *w, const struct piece *enter)
     struct pb_field f = { 0 };
     struct frame *new;
 
-    (void)find_attr(enter->src, "frame_name", 2, &f);
+    (void)node_attr_find(enter->src, "frame_name", 2, &f);
     for (int i = 1; i < w->frame_count; i++)
         if (w->frames[i].parent == enter->frame &&
             w->frames[i].name_len == f.len &&
@@ -425,7 +360,7 @@ static int frame_of(struct work *w, const struct piece *enter)
                         .parallel = 10,
                         .cond = -1,
                         .merge = ARENA_ARRAY(&w->arena, int, w->where->count) };
-    if (find_attr(enter->src, "parallel_iterations", 3, &f))
+    if (node_attr_find(enter->src, "parallel_iterations", 3, &f))
         new->parallel = (int64_t)f.value;
     return w->frame_count - 1;
 }
@@ -528,10 +463,10 @@ static void put_key(struct work *w, struct pb_out *a, const char *name,
     const struct place_task *src = &w->where->tasks[from];
     const struct place_task *dst = &w->where->tasks[to];
 
-    put_text(a, "tensor_name", name, strlen(name));
-    put_text(a, "send_device", src->device, strlen(src->device));
-    put_text(a, "recv_device", dst->device, strlen(dst->device));
-    put_num(a, "send_device_incarnation", 3, src->incarnation);
+    node_attr_put_text(a, "tensor_name", name, strlen(name));
+    node_attr_put_text(a, "send_device", src->device, strlen(src->device));
+    node_attr_put_text(a, "recv_device", dst->device, strlen(dst->device));
+    node_attr_put_num(a, "send_device_incarnation", 3, src->incarnation);
 }
 
 struct transfer_key {
@@ -551,12 +486,12 @@ static int add_pair(struct work *w, int src, int output, int task, int frame,
 
     name = arena_printf(&w->arena, "edge_%d_%s", ++w->edge, base);
     pb_out_init(&a);
-    put_num(&a, "T", 6, (uint64_t)type);
+    node_attr_put_num(&a, "T", 6, (uint64_t)type);
     put_key(w, &a, name, from, task);
     add_piece(w, fresh_name(w, base, "S"), "_Send", OP_SEND, from, frame, 0,
               &in, 1, 0, &a);
     pb_out_init(&a);
-    put_num(&a, "tensor_type", 6, (uint64_t)type);
+    node_attr_put_num(&a, "tensor_type", 6, (uint64_t)type);
     put_key(w, &a, name, from, task);
     if (after_count)
         memcpy(control, after, sizeof(*control) * (size_t)after_count);
@@ -607,11 +542,11 @@ static int add_token(struct work *w, const char *base, int task, int frame,
     pb_out_init(&a);
     pb_out_init(&t);
     pb_out_init(&v);
-    put_num(&a, "dtype", 6, DT_FLOAT);
+    node_attr_put_num(&a, "dtype", 6, DT_FLOAT);
     pb_put_uint(&t, 1, DT_FLOAT); /* TensorProto: dtype, shape [0] */
     pb_put_bytes(&t, 2, "\x12\x00", 2);
     pb_put_bytes(&v, 8, t.data, t.len);
-    put_attr(&a, "value", &v);
+    node_attr_put(&a, "value", &v);
     pb_out_done(&t);
     pb_out_done(&v);
     return add_piece(w, fresh_name(w, base, "C"), "Const", OP_ORDINARY, task,
@@ -632,7 +567,7 @@ static int transfer_control(struct work *w, int src, int task, int frame)
     token = add_token(w, w->pieces[src].name, w->pieces[src].task, frame, &in);
     in = (struct graph_input){ transfer(w, token, 0, task, frame), 0 };
     pb_out_init(&a);
-    put_num(&a, "T", 6, DT_FLOAT);
+    node_attr_put_num(&a, "T", 6, DT_FLOAT);
     at = add_piece(w, fresh_name(w, w->pieces[src].name, "I"), "Identity",
                    OP_ORDINARY, task, frame, DT_FLOAT, &in, 1, 0, &a);
     map_put(&w->receives, &key, sizeof(key), (void *)(intptr_t)(at + 1));
@@ -654,15 +589,15 @@ static int loop_merge(struct work *w, int frame, int task)
         in[0].node = loop_merge(w, f->parent, task);
     token = add_token(w, "_loop", task, f->parent, f->parent > 0 ? in : NULL);
     pb_out_init(&a);
-    put_num(&a, "T", 6, DT_FLOAT);
-    put_text(&a, "frame_name", f->name, f->name_len);
-    put_num(&a, "parallel_iterations", 3, (uint64_t)f->parallel);
+    node_attr_put_num(&a, "T", 6, DT_FLOAT);
+    node_attr_put_text(&a, "frame_name", f->name, f->name_len);
+    node_attr_put_num(&a, "parallel_iterations", 3, (uint64_t)f->parallel);
     in[0] = (struct graph_input){ token, 0 };
     enter = add_piece(w, fresh_name(w, "_loop", "E"), "Enter", OP_ENTER, task,
                       f->parent, DT_FLOAT, in, 1, 0, &a);
     pb_out_init(&a);
-    put_num(&a, "T", 6, DT_FLOAT);
-    put_num(&a, "N", 3, 2);
+    node_attr_put_num(&a, "T", 6, DT_FLOAT);
+    node_attr_put_num(&a, "N", 3, 2);
     in[0] = in[1] = (struct graph_input){ enter, 0 }; /* [1] follows below */
     merge = add_piece(w, fresh_name(w, "_loop", "M"), "Merge", OP_MERGE, task,
                       frame, DT_FLOAT, in, 2, 0, &a);
@@ -670,13 +605,13 @@ static int loop_merge(struct work *w, int frame, int task)
     pred =
         w->pieces[cond].task == task ? cond : transfer(w, cond, 0, task, frame);
     pb_out_init(&a);
-    put_num(&a, "T", 6, DT_FLOAT);
+    node_attr_put_num(&a, "T", 6, DT_FLOAT);
     in[0] = (struct graph_input){ merge, 0 };
     in[1] = (struct graph_input){ pred, 0 };
     sw = add_piece(w, fresh_name(w, "_loop", "W"), "Switch", OP_SWITCH, task,
                    frame, DT_FLOAT, in, 2, 0, &a);
     pb_out_init(&a);
-    put_num(&a, "T", 6, DT_FLOAT);
+    node_attr_put_num(&a, "T", 6, DT_FLOAT);
     in[0] = (struct graph_input){ sw, 1 };
     w->pieces[merge].inputs[1] =
         (struct graph_input){ add_piece(w, fresh_name(w, "_loop", "N"),

@@ -1,6 +1,7 @@
 /*
- * CreateSession: who the tasks are is asked (and waited for), the client's graph
- * is read and placed, every worker gets its session, the client its handle.
+ * CreateSession: who the tasks are is asked (and waited for), the client's
+ * graph is read and placed, every worker gets its session, the client its
+ * handle.
  */
 #include "server/master_state.h"
 
