@@ -392,6 +392,7 @@ void master_create_session(struct rpc_call *call, void *arg)
     c->loop = rpc_call_loop(call);
     c->ms = master_session_new(m->worker, m->pool);
     c->ms->log_placement = c->config.log_placement;
+    c->ms->timeout_ms = c->config.timeout_ms;
     choose_tasks(c);
     fan_init(&c->fan, c->ms->place.count);
     c->known = mem_array((size_t)c->ms->place.count, sizeof(bool));

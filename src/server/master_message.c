@@ -66,6 +66,8 @@ static void parse_options(const struct pb_field *f, struct run_step_request *r)
     while (pb_next(&in, &part)) {
         if (part.number == 1 && part.wire == PB_VARINT)
             r->trace = part.value != 0;
+        if (part.number == 2 && part.wire == PB_VARINT)
+            r->timeout_ms = (int64_t)part.value;
         if (part.number == 5 && part.wire == PB_VARINT)
             r->partition_graphs = part.value != 0;
     }
@@ -225,6 +227,7 @@ enum {
     CONFIG_SOFT = 7,
     CONFIG_LOG = 8,
     CONFIG_OWN_THREADS = 9,
+    CONFIG_TIMEOUT = 11,
     CONFIG_POOL = 12,
     CONFIG_CLUSTER = 14,
     CONFIG_ISOLATE = 15,
@@ -246,6 +249,8 @@ bool session_config_parse(struct session_config *c, const void *data,
                 f.number == CONFIG_LOG ? f.value != 0 : c->log_placement;
             c->isolate = f.number == CONFIG_ISOLATE ? f.value != 0 : c->isolate;
             c->own_threads |= f.number == CONFIG_OWN_THREADS && f.value;
+            if (f.number == CONFIG_TIMEOUT)
+                c->timeout_ms = (int64_t)f.value;
         }
         if (f.wire == PB_LEN && f.number == CONFIG_FILTER)
             *MEM_PUSH(c->filters, c->filter_count, room) =

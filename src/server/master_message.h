@@ -14,6 +14,7 @@ struct run_step_request {
     int64_t request_id;
     bool store_errors;
     bool trace, partition_graphs; /* of RunOptions */
+    int64_t timeout_ms;           /* the same */
     int feed_count, fetch_count, target_count;
     struct message_named *feeds; /* without tensors in a set-up */
     struct part_name *fetches, *targets;
@@ -49,6 +50,7 @@ struct session_config {
     bool own_threads; /* asks for pools of its own, which TensorFlow refuses */
     struct part_name *filters;
     int filter_count;
+    int64_t timeout_ms;          /* of every step */
     struct message_text cluster; /* a ClusterDef, or nothing */
 };
 bool session_config_parse(struct session_config *c, const void *data,

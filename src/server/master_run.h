@@ -33,6 +33,7 @@ struct master_run {
     struct op_value *rets; /* what was fetched */
     struct rpc_client_call **calls; /* by part, under lock */
     struct master_partial *partial;
+    struct loop_timer timer; /* its time is up; the call's loop's */
 };
 
 /* What a partial run still waits for. It is in ms->partials until its last

@@ -41,6 +41,7 @@ struct master_session {
     struct place_task *where;
     struct place_opts place;
     bool log_placement;
+    int64_t timeout_ms; /* of steps that do not say; 0: none */
     pthread_mutex_t graph_lock;
     struct source graph; /* under graph_lock */
     int64_t version;     /* under graph_lock */

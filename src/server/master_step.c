@@ -291,7 +291,31 @@ static void call_cancelled(void *arg)
 
 static void call_over(void *arg)
 {
-    master_run_unref(arg);
+    struct master_run *r = arg;
+
+    loop_timer_del(rpc_call_loop(r->call), &r->timer);
+    master_run_unref(r);
+}
+
+static void time_up(struct loop_timer *timer)
+{
+    struct master_run *r = CONTAINER(timer, struct master_run, timer);
+
+    master_run_cancel(r, MST_DEADLINE_EXCEEDED,
+                      "Timed out waiting for notification");
+}
+
+/* A client that has a timeout gives up by itself; one that the server was
+ * given holds for all its sessions. In the call's start(). */
+static void set_timeout(struct master_run *r, int64_t own_ms)
+{
+    int64_t ms = own_ms > 0 ? own_ms : r->ms->timeout_ms;
+    struct loop *loop = rpc_call_loop(r->call);
+
+    if (ms <= 0 || ms > INT64_MAX / 2000000)
+        return;
+    r->timer.fire = time_up;
+    loop_timer_set(loop, &r->timer, loop_now_ns(loop) + (uint64_t)ms * 1000000);
 }
 
 /* ---- the part of this task ---- */
@@ -591,6 +615,7 @@ void master_run_step(struct master_session *ms, struct rpc_call *call,
     r->graphs = q->partition_graphs;
     r->wait.done = begin_compiled;
     rpc_call_hooks(call, call_cancelled, call_over, master_run_ref(r));
+    set_timeout(r, q->timeout_ms);
     names = master_feed_names(q);
     c = compiled_get(ms,
                      &(struct part_want){ .feeds = names,
@@ -618,6 +643,7 @@ void master_run_callable(struct master_session *ms, struct compiled *c,
     r->c = compiled_ref(c);
     r->callable = true;
     rpc_call_hooks(call, call_cancelled, call_over, master_run_ref(r));
+    set_timeout(r, 0);
     for (int i = 0; i < c->want.feed_count; i++)
         (void)run_callable_next(q, &at, &feeds[i]);
     begin(r, feeds, rpc_call_request(call)->owner);
