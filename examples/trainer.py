@@ -4,7 +4,8 @@ Every task of a job runs this one program; only --job_name and --task_index
 differ.  A ps task is a TensorFlow server that joins (or `muster serve` in its
 place, with the same flags), a worker builds one of four small models, whose
 variables replica_device_setter spreads over the ps tasks, and trains it under
-MonitoredTrainingSession.
+MonitoredTrainingSession.  With --server=muster the server in its process is
+ours (build/python in PYTHONPATH); nothing else changes.
 
     python trainer.py --ps_hosts=a:2222,b:2222 --worker_hosts=c:2222,d:2222 \
         --job_name=worker --task_index=0 --model=mlp --steps=1000
@@ -202,6 +203,9 @@ def flags(argv=None):
     p.add_argument("--worker_hosts", default="", help="host:port,host:port...")
     p.add_argument("--job_name", default="", choices=["ps", "worker"])
     p.add_argument("--task_index", type=int, default=0)
+    p.add_argument("--server", default="tensorflow",
+                   choices=["tensorflow", "muster"],
+                   help="whose server runs in this process")
     p.add_argument("--model", default="mlp", choices=sorted(MODELS))
     p.add_argument("--optimizer", default="adagrad",
                    choices=sorted(OPTIMIZERS))
@@ -319,6 +323,13 @@ def train(f, cluster, target):
     return losses
 
 
+def server_class(name):
+    if name == "muster":
+        import muster
+        return muster.Server
+    return tf.train.Server
+
+
 def main():
     f = flags()
     tf.disable_v2_behavior()
@@ -328,8 +339,8 @@ def main():
         for job, list_ in hosts.items()})
     target = f.master
     if not target:
-        server = tf.train.Server(cluster, job_name=f.job_name,
-                                 task_index=f.task_index)
+        server = server_class(f.server)(cluster, job_name=f.job_name,
+                                        task_index=f.task_index)
         target = server.target
     if f.job_name == "ps":
         print("ps %d ready" % f.task_index, flush=True)

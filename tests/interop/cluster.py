@@ -43,6 +43,11 @@ def muster():
     return None
 
 
+def package():
+    """The folder of the Python package that was built with it."""
+    return str(pathlib.Path(muster()).resolve().parent / "python")
+
+
 def python():
     """The Python whose TensorFlow the workers use."""
     return os.environ.get("MUSTER_TF") or sys.executable
@@ -330,7 +335,8 @@ class Cluster:
             [python(), TRAINER, *self.host_flags(), "--job_name=worker",
              "--task_index=%d" % i, "--recovery_wait_secs=0.2",
              *self.master_flags(i), "--loss_log=%s" % self.loss_log(i), *flags],
-            self.directory / ("worker%d.log" % i)).start()
+            self.directory / ("worker%d.log" % i),
+            env={"PYTHONPATH": package()}).start()
         return self.workers[i]
 
     def steps(self, i):
