@@ -225,16 +225,23 @@ static enum mst_code mark(struct work *w)
 
 /* ---- feeds and fetches ---- */
 
-/* A key of the rendezvous between the client and its own task. */
-static void put_client_key(struct work *w, struct pb_out *a, const char *text,
-                           size_t len)
+/* The attributes that a key of the rendezvous is made of. */
+static void put_key(struct work *w, struct pb_out *a, const char *name,
+                    int from, int to)
 {
-    const struct place_task *own = &w->where->tasks[w->where->own];
+    const struct place_task *src = &w->where->tasks[from];
+    const struct place_task *dst = &w->where->tasks[to];
 
-    node_attr_put_text(a, "tensor_name", text, len);
-    node_attr_put_text(a, "send_device", own->device, strlen(own->device));
-    node_attr_put_text(a, "recv_device", own->device, strlen(own->device));
-    node_attr_put_num(a, "send_device_incarnation", 3, own->incarnation);
+    node_attr_put_text(a, "tensor_name", name, strlen(name));
+    node_attr_put_text(a, "send_device", src->device, strlen(src->device));
+    node_attr_put_text(a, "recv_device", dst->device, strlen(dst->device));
+    node_attr_put_num(a, "send_device_incarnation", 3, src->incarnation);
+}
+
+/* The client and its own task are at its two ends. */
+static void put_client_key(struct work *w, struct pb_out *a, const char *name)
+{
+    put_key(w, a, name, w->where->own, w->where->own);
     node_attr_put_num(a, "client_terminated", 5, true);
 }
 
@@ -257,7 +264,7 @@ static void add_feed(struct work *w, int i)
     node_attr_put_num(&a, w->want->partial ? "tensor_type" : "T", 6,
                       (uint64_t)w->feed_types[i]);
     if (w->want->partial)
-        put_client_key(w, &a, text, strlen(text));
+        put_client_key(w, &a, text);
     else
         node_attr_put_num(&a, "index", 3, (uint64_t)i);
     w->feed_piece[i] = add_piece(
@@ -274,7 +281,7 @@ static void add_fetch(struct work *w, int i, int node, int output)
     pb_out_init(&a);
     node_attr_put_num(&a, "T", 6, (uint64_t)out_type(w, in.node, output));
     if (w->want->partial)
-        put_client_key(w, &a, text, strlen(text));
+        put_client_key(w, &a, text);
     else
         node_attr_put_num(&a, "index", 3, (uint64_t)i);
     add_piece(w, fresh_name(w, "_fetch", ""),
@@ -456,18 +463,6 @@ static void move_control_flow(struct work *w, const int *first,
 /* ---- transfers ---- */
 
 static int loop_merge(struct work *w, int frame, int task);
-
-static void put_key(struct work *w, struct pb_out *a, const char *name,
-                    int from, int to)
-{
-    const struct place_task *src = &w->where->tasks[from];
-    const struct place_task *dst = &w->where->tasks[to];
-
-    node_attr_put_text(a, "tensor_name", name, strlen(name));
-    node_attr_put_text(a, "send_device", src->device, strlen(src->device));
-    node_attr_put_text(a, "recv_device", dst->device, strlen(dst->device));
-    node_attr_put_num(a, "send_device_incarnation", 3, src->incarnation);
-}
 
 struct transfer_key {
     int piece, output, task;
