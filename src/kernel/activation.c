@@ -216,11 +216,14 @@ static enum mst_code value_pair(struct op_ctx *c, double cost_ns,
 
 #define TANH_GRAD(R, x, y)    (y * R(1 - R(x * x)))
 #define SIGMOID_GRAD(R, x, y) (y * R(x * R(1 - x)))
-#define SQRT_GRAD(R, x, y)    (R(y * (__typeof__(y))0.5) * R(1 / x))
-#define SQRT_GRAD_C(R, x, y)  SQRT_GRAD(R, conj(x), y)
-#define RSQRT_GRAD(R, x, y)   (R(R(y * (__typeof__(y))-0.5) * x) * R(x * x))
+/* Of nothing comes nothing, also where the rest is infinite. */
+#define UNLESS_0(y, e)       (y == 0 ? (__typeof__(y))0 : (e))
+#define SQRT_GRAD(R, x, y)   UNLESS_0(y, R(y *(__typeof__(y))0.5) * R(1 / x))
+#define SQRT_GRAD_C(R, x, y) SQRT_GRAD(R, conj(x), y)
+#define RSQRT_GRAD(R, x, y)                                                    \
+    UNLESS_0(y, R(R(y *(__typeof__(y))-0.5) * x) * R(x * x))
 #define RSQRT_GRAD_C(R, x, y) RSQRT_GRAD(R, conj(x), y)
-#define INV_GRAD(R, x, y)     (R(x * x) * -y)
+#define INV_GRAD(R, x, y)     UNLESS_0(y, R(x *x) * -y)
 #define INV_GRAD_C(R, x, y)   INV_GRAD(R, conj(x), y)
 VALUE_GRADS(tanh_grad, "TanhGrad", TANH_GRAD, TANH_GRAD);
 VALUE_GRADS(sigmoid_grad, "SigmoidGrad", SIGMOID_GRAD, SIGMOID_GRAD);

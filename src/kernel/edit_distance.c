@@ -73,6 +73,13 @@ static enum mst_code both_check(struct op_ctx *c, const struct side *h,
         return op_fail(c, MST_UNIMPLEMENTED,
                        "Tensors of rank %lld are not supported, only up to %d",
                        (long long)t->shape->count, TENSOR_RANK_MAX);
+    for (int64_t i = 0; i < 2 * t->shape->count; i++) {
+        int64_t n = tensor_int(sides[i % 2]->shape, i / 2);
+
+        if (n < 0)
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "Dimension %lld must be >= 0", (long long)n);
+    }
     out->ndim = (int)t->shape->count - 1;
     for (int d = 0; d < out->ndim; d++)
         out->dims[d] = MAX(tensor_int(t->shape, d), tensor_int(h->shape, d));

@@ -20,7 +20,9 @@ static enum mst_code resize_init(struct op_node *n, struct status *st)
     s->align = op_attr_bool(n, "align_corners");
     s->half = op_attr_bool(n, "half_pixel_centers");
     n->state = s;
-    if (s->align && s->half)
+    /* TensorFlow looks at this everywhere but in one gradient. */
+    if (s->align && s->half &&
+        strcmp(n->def->name, "ResizeNearestNeighborGrad"))
         return status_set(st, MST_INVALID_ARGUMENT,
                           "If half_pixel_centers is True, align_corners must "
                           "be False.");

@@ -53,6 +53,18 @@ static enum mst_code given(struct op_ctx *c, int i, int64_t count,
     return MST_OK;
 }
 
+/* The seed is input 1; its type does not matter where nothing is made. */
+static enum mst_code scramble(struct op_ctx *c, int64_t count,
+                              struct philox *ret)
+{
+    const struct tensor *t = op_in(c, 1);
+
+    if (count || t->ndim != 1 || t->count != 2)
+        return random_scramble(c, 1, ret);
+    *ret = (struct philox){ 0 };
+    return MST_OK;
+}
+
 /* Inputs: shape, then the seed (or key, counter, algorithm), then for
  * RANDOM_INT the range. */
 static enum mst_code stateless(struct op_ctx *c, enum random_kind kind, bool v2)
@@ -66,7 +78,7 @@ static enum mst_code stateless(struct op_ctx *c, enum random_kind kind, bool v2)
     if (!rc && !shape_count(s.ndim, s.dims, 1, &count))
         count = INT64_MAX; /* more than there is: op_out_new() says so */
     if (!rc)
-        rc = v2 ? given(c, 1, count, &gen) : random_scramble(c, 1, &gen);
+        rc = v2 ? given(c, 1, count, &gen) : scramble(c, count, &gen);
     if (!rc && kind == RANDOM_INT && count)
         rc = random_range(c, v2 ? 4 : 2, count, &range);
     if (!rc)

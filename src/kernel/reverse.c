@@ -63,7 +63,7 @@ static enum mst_code reverse_v2(struct op_ctx *c)
     enum mst_code rc;
     int at;
 
-    if (!in->ndim || !in->count || !axes->count) {
+    if (!in->ndim || !in->count) {
         op_out_same(c, 0, 0);
         return MST_OK;
     }

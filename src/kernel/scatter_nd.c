@@ -16,6 +16,7 @@
 #include "kernel/update.h"
 
 #define ELEMENT_NS 0.5
+#define DEPTH_MAX  7 /* TensorFlow's, whose text says 5 */
 
 struct nd_state {
     struct combiner k;
@@ -93,20 +94,21 @@ static enum mst_code check_tensor_form(struct op_ctx *c, const struct nd *a)
 static enum mst_code check_plain_form(struct op_ctx *c, const struct nd *a)
 {
     const struct tensor *ix = a->indices, *upd = a->updates;
-    /* One vector of indices still names a first dimension of updates. */
-    int depth = nd_depth(a), outer = MAX(ix->ndim - 1, 1);
+    int depth = nd_depth(a), outer = ix->ndim - 1;
+    int first = MAX(outer, 1); /* one vector: never right */
     char x[SHAPE_TEXT_MAX], y[SHAPE_TEXT_MAX];
     bool good;
 
-    for (int i = 0; i < outer; i++)
+    for (int i = 0; i < first; i++)
         if (i >= upd->ndim || upd->dims[i] != ix->dims[i])
             return op_fail(c, MST_INVALID_ARGUMENT,
                            "Dimensions [0,%d) of indices[shape=%s] = %ld must "
                            "match dimensions [0,%d) of updates[shape=%s] = %ld",
-                           outer, tensor_shape_text(ix, x), (long)ix->dims[i],
-                           outer, tensor_shape_text(upd, y),
+                           first, tensor_shape_text(ix, x), (long)ix->dims[i],
+                           first, tensor_shape_text(upd, y),
                            i < upd->ndim ? (long)upd->dims[i] : 0l);
-    good = depth <= a->ndim && upd->ndim - outer == a->ndim - depth;
+    good =
+        outer > 0 && depth <= a->ndim && upd->ndim - outer == a->ndim - depth;
     for (int i = depth; i < a->ndim && good; i++)
         good = upd->dims[outer + i - depth] == a->dims[i];
     if (good)
@@ -181,6 +183,11 @@ static enum mst_code nd_rows(struct op_ctx *c, const struct nd *a,
     int64_t bad;
 
     rows->count = 0;
+    if (!rc && !is_empty(a) && (nd_depth(a) < 1 || nd_depth(a) > DEPTH_MAX))
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Only indices.shape[-1] values between 1 and 5 are "
+                       "currently supported.  Requested rank: %d",
+                       nd_depth(a));
     if (rc || a->indices->count == 0)
         return rc;
     rows_init(rows, a->indices, nd_depth(a), a->ndim, a->dims);

@@ -145,7 +145,8 @@ static enum mst_code linspace_check(struct op_ctx *c, int64_t *ret)
         stop = *TENSOR_DATA(op_in(c, 1), T);                                   \
         step = num > 1 ? (stop - start) / (T)(num - 1) : 0;                    \
         out = op_out(c, 0)->data;                                              \
-        for (int64_t i = 0; i < num; i++)                                      \
+        out[0] = start;                                                        \
+        for (int64_t i = 1; i < num; i++)                                      \
             out[i] = start + step * (T)i;                                      \
         if (num > 1)                                                           \
             out[num - 1] = stop;                                               \

@@ -143,6 +143,25 @@ static enum mst_code pairs_put(struct op_ctx *c, const struct pairs *ps)
     return MST_OK;
 }
 
+static enum mst_code check_inside(struct op_ctx *c, const struct sparse *s)
+{
+    char text[SHAPE_TEXT_MAX];
+
+    for (int64_t i = 0; i < s->n; i++)
+        for (int d = 0; d < s->ndim; d++) {
+            int64_t at = sparse_row(s, i)[d];
+
+            if (at < 0 || at >= tensor_int(s->shape, d))
+                return op_fail(
+                    c, MST_INVALID_ARGUMENT,
+                    "Sparse index tuple indices[%lld, :] = %s is "
+                    "out of bounds",
+                    (long long)i,
+                    sparse_index_text(s->ndim, sparse_row(s, i), ", ", text));
+        }
+    return MST_OK;
+}
+
 static enum mst_code pairs_read(struct op_ctx *c, bool add, struct pairs *ps)
 {
     struct sparse s;
@@ -151,7 +170,7 @@ static enum mst_code pairs_read(struct op_ctx *c, bool add, struct pairs *ps)
     for (int i = 0; i < 6 && !rc && !add; i += 3) {
         rc = sparse_read(c, i, &s);
         if (!rc)
-            rc = sparse_check(c, &s, false);
+            rc = check_inside(c, &s);
     }
     if (!rc)
         rc = check_shapes(c, add);
@@ -268,6 +287,7 @@ const struct op_def def_sparse_add = {
 
 /* ---- the greater or the lesser ---- */
 
+/* Where only one has an element it is compared with 0, and NaN stays. */
 #define SPARSE_PICK(s, T, A, DT, LD, ST, name, OP)                             \
     static enum mst_code name##_##s(struct op_ctx *c)                          \
     {                                                                          \
@@ -278,8 +298,9 @@ const struct op_def def_sparse_add = {
         if (!rc)                                                               \
             rc = pairs_put(c, &ps);                                            \
         for (size_t i = 0; !rc && i < ps.count; i++) {                         \
-            T x = ps.p[i].a < 0 ? (T)0 : a[ps.p[i].a];                         \
-            T y = ps.p[i].b < 0 ? (T)0 : b[ps.p[i].b];                         \
+            bool both = ps.p[i].a >= 0 && ps.p[i].b >= 0;                      \
+            T x = ps.p[i].a < 0 ? b[ps.p[i].b] : a[ps.p[i].a];                 \
+            T y = both ? b[ps.p[i].b] : (T)0;                                  \
                                                                                \
             TENSOR_DATA(op_out(c, 1), T)[i] = LD(y) OP                         \
             LD(x) ? y : x;                                                     \

@@ -140,6 +140,7 @@ static enum mst_code sparse_reshape(struct op_ctx *c)
     const struct tensor *in = op_in(c, 0), *shape = op_in(c, 1);
     struct target t;
     int64_t have;
+    char ta[SHAPE_TEXT_MAX], tb[SHAPE_TEXT_MAX];
     enum mst_code rc = reshape_check(c);
 
     if (!rc)
@@ -148,6 +149,13 @@ static enum mst_code sparse_reshape(struct op_ctx *c)
         rc = target_read(c, &t);
     if (!rc)
         rc = target_fit(c, have, &t);
+    if (!rc && have == 0 && in->dims[0])
+        rc = op_fail(c, MST_INVALID_ARGUMENT,
+                     "Input tensor has %lld non zero elements but input shape "
+                     "(%s) or output shape (%s) is empty",
+                     (long long)in->dims[0],
+                     shape_text((int)shape->count, shape->data, ta),
+                     shape_text(t.ndim, t.dims, tb));
     if (!rc)
         rc = op_out_new(c, 0, 2, (int64_t[]){ in->dims[0], t.ndim });
     if (!rc)

@@ -37,7 +37,9 @@ static enum mst_code string_format(struct op_ctx *c)
         const char *stop = next_place(f, at, end);
 
         text_add(&t, at, (size_t)(stop - at));
-        if (i < f->places)
+        /* Of no truth values TensorFlow shows not even the brackets. */
+        if (i < f->places &&
+            (op_in(c, i)->count || op_in(c, i)->dtype != DT_BOOL))
             summary_add(&t, op_in(c, i), f->ends);
         at = stop + f->placeholder.len;
     }

@@ -135,7 +135,7 @@ static enum mst_code as_string_init(struct op_node *n, struct status *st)
     bool shortest = op_attr_bool(n, "shortest");
     struct attr_text fill = op_attr_str(n, "fill");
     enum dtype dt = (enum dtype)n->in_types[0];
-    bool real = dtype_is_float(dt) || dtype_is_complex(dt);
+    bool real = dtype_is_float(dt) || dtype_is_complex(dt) || dt == DT_STRING;
     char format[96];
     int at;
 

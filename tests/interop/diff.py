@@ -47,7 +47,7 @@ SKIP = {
         StatefulPartitionedCall SymbolicGradient RemoteCall MapDefun
         ControlTrigger NoOp _Arg _Retval _Send _Recv _HostSend _HostRecv
         Placeholder PlaceholderV2 PlaceholderWithDefault Const Abort
-        FakeParam _.* Print PrintV2 Assert .*Dataset.* .*PyFunc.*""",
+        FakeParam Timestamp _.* Print PrintV2 Assert .*Dataset.* .*PyFunc.*""",
     "files": r"""
         Save.* Restore.* Merge.*Checkpoints ReadFile WriteFile MatchingFiles
         .*Summary.* Checkpoint.*""",

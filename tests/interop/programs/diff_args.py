@@ -994,7 +994,8 @@ SIZES = {"dims", "shape", "size", "multiples", "num", "depth", "k", "nbins",
          "num_segments", "output_dim0", "num_rows", "num_cols", "paddings",
          "output_shape", "orig_input_shape", "input_sizes", "filter_sizes",
          "limit", "num_samples", "fft_length", "new_shape", "indices",
-         "fixed_length"}
+         "fixed_length", "starts", "limits", "deltas", "start", "stop",
+         "delta"}
 
 
 def spoil(g):
@@ -1016,7 +1017,7 @@ def spoil(g):
         v = v.copy()
         w = g.pick([-1, -2, -100, f.min, f.max, 7, 1000] if how == "value"
                    else [-1, -3])
-        if w == 2**31 - 1 and name in SIZES:
+        if abs(w) >= 2**31 - 1 and name in SIZES:
             w = 300  # of a few gigabytes nothing is learned
         v.reshape(-1)[g.n(0, v.size - 1)] = min(max(w, f.min), f.max)
     elif how == "rank":

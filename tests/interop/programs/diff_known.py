@@ -15,6 +15,7 @@ MORE = "types that TensorFlow's CPU lacks"
 BROKEN = "kernels that are wrong in TensorFlow"
 NUL = "text that ends at a NUL for TensorFlow"
 OVERFLOW = "complex numbers that overflow"
+RANK = "tensors of more than 12 dimensions"
 DENORMAL = "denormal numbers"
 EXTREME = "special functions and quantization of extreme numbers"
 
@@ -34,7 +35,27 @@ KNOWN = [
      UNCHECKED),
     (r".*Conv.*", "value", r"nan|inf", INFINITE),
     (r".*", "AbortedError/.*", r"oneDNN|primitive", ONEDNN),
-    (r".*Conv.*", "shape", r"bfloat16", EMPTY),
+    (r".*Conv.*", "shape", r"\[0, |, 0[,\]]", EMPTY),
+    (r"Depthwise.*Backprop.*", "value", r"dilations=\[1, [^1]", BROKEN),
+    (r".*Conv.*", "OK/InvalidArgumentError", r"must be \d-dimensional",
+     UNCHECKED),
+    (r"Depthwise.*|Conv.*", "(Unimplemented|InvalidArgument)Error/.*",
+     r"(dilations, |dilat(ed|ion) rates)", MORE),
+    (r"Substr", "UnimplementedError/OK", None, MORE),
+    (r".*", ".*/UnimplementedError", r"only up to 12", RANK),
+    (r"StringFormat", "dtype|value", r"complex", BROKEN),
+    (r"HistogramFixedWidth", "OK/InvalidArgumentError", r"inf|e\+38", EXTREME),
+    (r"Erf|Erfc", "value", r"inf", EXTREME),
+    (r"Sqrt|Log|Asin|Acos|Atan|Asinh|Acosh|Atanh|Pow", "value", r"[+-]0j",
+     OVERFLOW),
+    (r"AccumulateNV2", "NotFoundError/.*", None, MORE),
+    (r"SparseBincount|SparseSoftmax|SparseDenseCwise.*",
+     "OK/InvalidArgumentError", None, UNCHECKED),
+    (r".*Pool.*", "UnimplementedError/InvalidArgumentError", None, UNCHECKED),
+    (r"TopKV2", "OK/InvalidArgumentError", r"Need k >= 0", BROKEN),
+    (r"SparseReduce.*", "InternalError/InvalidArgumentError",
+     r"write index", UNCHECKED),
+    (r"SparseSegment.*", "value", r"inf|e\+38|nan", EXTREME),
     (r"Slice", "InternalError/InvalidArgumentError", r"ndarray", BROKEN),
     (r"ShardedFile.*|AsString|.*Regex.*", "value|dtype", r"x00", NUL),
     (r"Zeta|Spence|Expint|Polygamma|Betainc|Igamma.*|Digamma|Lgamma|Bessel.*|"
