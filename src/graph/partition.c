@@ -215,6 +215,11 @@ static enum mst_code mark(struct work *w)
     while (r.count && !rc) {
         const struct source_node *n = &w->s->nodes[r.stack[--r.count]];
 
+        if (n->foreign)
+            rc = status_set(w->st, MST_INVALID_ARGUMENT,
+                            "No OpKernel was registered to support Op '%s' "
+                            "used by {{node %s}}",
+                            n->op, n->name);
         for (int k = 0; k < n->input_count; k++)
             if (!feed_of(w, &n->inputs[k]))
                 visit(&r, n->inputs[k].node);
@@ -640,20 +645,12 @@ static enum mst_code cut_edge(struct work *w, int dst, int k)
     return MST_OK;
 }
 
-static bool crosses(const struct work *w)
-{
-    for (int i = 1; i < w->count; i++)
-        if (w->pieces[i].task != w->pieces[0].task)
-            return true;
-    return false;
-}
-
 static enum mst_code cut(struct work *w)
 {
     int *first, *readers, count = w->count;
     enum mst_code rc;
 
-    if (!w->count || !crosses(w))
+    if (w->where->count < 2) /* there is nothing to be cut */
         return MST_OK;
     first = mem_array((size_t)w->count + 1, sizeof(int));
     w->order = mem_array((size_t)w->count, sizeof(int));

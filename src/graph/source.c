@@ -1,5 +1,6 @@
 #include "graph/source.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -88,6 +89,27 @@ void source_each_class(const struct source_node *n,
             }
         }
     }
+}
+
+/* ---- ops that we do not have ---- */
+
+#define FOREIGN_OUTPUTS 64
+
+static const char *const foreign_ops[] = {
+#define OP(name) #name,
+#include "graph/foreign_ops.h"
+#undef OP
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, *(const char *const *)b);
+}
+
+static bool is_foreign(const char *op)
+{
+    return bsearch(op, foreign_ops, COUNT(foreign_ops), sizeof(char *),
+                   compare_names) != NULL;
 }
 
 /* ---- growing ---- */
@@ -226,8 +248,17 @@ static enum mst_code enter_node(struct extending *e, const uint8_t *data,
             function = map_get_str(&s->functions, d->op);
         n->op = n->def ? n->def->name : arena_str(&s->arena, d->op);
         n->calls = function != NULL;
-        if (!n->def && !function)
+        n->foreign = !n->def && !function && is_foreign(d->op);
+        if (!n->def && !function && !n->foreign)
             rc = graph_unknown_op(d->op, e->st);
+    }
+    if (n->foreign) {
+        static const int unknown[FOREIGN_OUTPUTS];
+
+        n->out_types = unknown;
+        n->out_count = FOREIGN_OUTPUTS;
+        control_free(d);
+        return rc;
     }
     if (!rc)
         rc = graph_attrs(e->scratch, n->name, d->attr, d->n_attr, NULL, 0,
@@ -263,7 +294,8 @@ static enum mst_code connect_one(struct extending *e, struct source_node *n,
                               "Node '%.200s': Control dependencies must come "
                               "after regular dependencies",
                               n->name);
-        if (n->data_count < n->in_count) {
+        if (in.output >= src->out_count ||
+            (n->data_count < n->in_count && !n->foreign && !src->foreign)) {
             rc = graph_check_edge(
                 n->name, n->data_count, n->in_types[n->data_count], src->name,
                 in.output, src->out_count, src->out_types, e->st);
@@ -296,7 +328,10 @@ static enum mst_code connect(struct extending *e, int at)
             n->device_len = f.len;
         }
     }
-    if (!rc && n->data_count != n->in_count)
+    if (n->foreign) {
+        n->in_count = n->data_count;
+        n->in_types = ARENA_ARRAY(&e->s->arena, int, n->in_count);
+    } else if (!rc && n->data_count != n->in_count)
         rc = graph_bad_input_count(n->name, n->op, n->in_types, n->in_count,
                                    n->data_count, e->st);
     return rc;

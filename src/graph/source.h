@@ -27,9 +27,10 @@ struct source_node {
     int data_count, input_count;
     const int *in_types, *out_types; /* enum dtype, + DT_REF */
     int in_count, out_count;
-    bool calls; /* has a function among its attributes, or is a call */
-    int group;  /* towards the node that stands for its colocation group */
-    int task;   /* of the group's head: where it runs; -1: not placed yet */
+    bool foreign; /* an op of TensorFlow's that we do not have: no types */
+    bool calls;   /* has a function among its attributes, or is a call */
+    int group;    /* towards the node that stands for its colocation group */
+    int task;     /* of the group's head: where it runs; -1: not placed yet */
 };
 
 struct source {
