@@ -80,6 +80,13 @@ static enum mst_code both_check(struct op_ctx *c, const struct side *h,
             return op_fail(c, MST_INVALID_ARGUMENT,
                            "Dimension %lld must be >= 0", (long long)n);
     }
+    for (int i = 0; i < 2; i++)
+        if (!shape_count((int)t->shape->count, sides[i]->shape->data, 0,
+                         &(int64_t){ 0 }))
+            return op_fail(
+                c, MST_INVALID_ARGUMENT,
+                "Shape %s would have more than 2**63 - 1 elements",
+                shape_text((int)t->shape->count, sides[i]->shape->data, x));
     out->ndim = (int)t->shape->count - 1;
     for (int d = 0; d < out->ndim; d++)
         out->dims[d] = MAX(tensor_int(t->shape, d), tensor_int(h->shape, d));

@@ -284,6 +284,10 @@ static enum mst_code unicode_encode(struct op_ctx *c)
     int64_t at = 0;
     enum mst_code rc;
 
+    if (op_in(c, 0)->ndim != 1 || splits->ndim != 1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "Both the input_tensor and input_splits should be of "
+                       "rank 1. ");
     rc = check_splits(c, splits);
     if (rc)
         return rc;

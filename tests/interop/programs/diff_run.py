@@ -11,8 +11,10 @@ unknown shape, so that the kernels see what they get, not shape inference.
 When a chain differs, each of its ops is run alone, fed what TensorFlow
 computed for it: so the difference is one op's, with its inputs at hand.
 """
+import ctypes
 import json
 import os
+import signal
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -523,6 +525,9 @@ def main():
             return
         pid = os.fork()
         if not pid:
+            # Not to outlive the parent: a fork forgets that wish.
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+            say(ev="pid", pid=os.getpid())
             work(builder, int(ask[0]), int(ask[1]), ask[2], int(sys.argv[2]))
             os._exit(0)
         status = os.waitpid(pid, 0)[1]
