@@ -53,7 +53,7 @@ def measure(tf, target, task, definition):
         fn()
         out.append(time.monotonic() - start)
 
-    config = tf.ConfigProto()
+    config = tf.ConfigProto(device_filters=["/job:ps"])
     # TensorFlow's optimizer would fold all of it into one constant.
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     before = task.rss_all()
@@ -84,7 +84,7 @@ def main():
         for r in range(args.rounds):
             for kind in KINDS:
                 where = pathlib.Path(directory) / ("%s%d" % (kind, r))
-                with Cluster(where, ps=(kind,), workers=0) as c:
+                with Cluster(where, ps=(kind,), workers=1) as c:
                     rows[kind].append(measure(
                         tf, "grpc://" + c.ports["ps"][0].address, c.ps[0],
                         definition))

@@ -26,11 +26,12 @@ struct master_run {
     struct cancel cancel;
     atomic_int left; /* parts that have not ended */
     pthread_mutex_t lock;
-    struct step *step;     /* under lock; NULL when it is over */
-    bool cancelled;        /* under lock: by us, or because of a failure */
-    struct status st;      /* under lock: the first error */
-    struct pb_out stats;   /* under lock: StepStats as fields 1 */
-    struct op_value *rets; /* what was fetched */
+    struct step *step;      /* under lock; NULL when it is over */
+    bool cancelled;         /* under lock: by us, or because of a failure */
+    struct status st;       /* under lock: the first error */
+    struct status *derived; /* under lock: the first consequence of another */
+    struct pb_out stats;    /* under lock: StepStats as fields 1 */
+    struct op_value *rets;  /* what was fetched */
     struct rpc_client_call **calls; /* by part, under lock */
     struct master_partial *partial;
     struct loop_timer timer; /* its time is up; the call's loop's */

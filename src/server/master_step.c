@@ -28,6 +28,7 @@ void master_run_unref(struct master_run *r)
         rpc_client_call_unref(r->calls[i]);
     mem_free(r->rets);
     mem_free(r->calls);
+    mem_free(r->derived);
     master_partial_free(r->partial);
     if (r->exchange)
         exchange_unref(r->exchange);
@@ -205,6 +206,8 @@ void master_run_settle(struct master_run *r)
 {
     if (atomic_fetch_sub(&r->left, 1) != 1)
         return;
+    if (!r->st.code && r->derived)
+        status_copy(&r->st, r->derived);
     if (r->partial)
         master_partial_over(r);
     else
@@ -248,16 +251,42 @@ static void cancel_parts(struct master_run *r, const struct status *st)
     mem_free(calls);
 }
 
-/* A part failed: the first to do so is the root of it. */
+/*
+ * Whether the part failed because of another: at one of the receives that were
+ * put between them, with an error that the other will report itself. What the
+ * transport says (a task is gone, or another one now) is nobody else's to tell.
+ */
+static bool is_derived(const struct status *st)
+{
+    const char *mark = NULL, *at = st->msg, *tail;
+
+    if (st->code == MST_UNAVAILABLE || st->code == MST_ABORTED ||
+        st->code == MST_CANCELLED || st->code == MST_DEADLINE_EXCEEDED)
+        return false;
+    while ((at = strstr(at, "[[{{node ")) != NULL)
+        mark = at++;
+    tail = mark ? strstr(mark, "}}]]") : NULL;
+    while (tail && tail > mark && tail[-1] >= '0' && tail[-1] <= '9')
+        tail--;
+    return tail && tail - mark > 3 && !memcmp(tail - 3, "/_R", 3);
+}
+
+/* A part failed: the first to do so on its own is the root of it. */
 static void part_failed(struct master_run *r, int task, const struct status *st)
 {
+    const char *name = r->ms->tasks[task].name;
     bool first;
 
     pthread_mutex_lock(&r->lock);
     first = !r->st.code;
-    if (first) {
-        status_set(&r->st, st->code, "From %s:\n%s", r->ms->tasks[task].name,
-                   st->msg);
+    if (first && is_derived(st) && r->c->count > 1) {
+        first = false;
+        if (!r->derived) {
+            r->derived = MEM_NEW(struct status);
+            status_set(r->derived, st->code, "From %s:\n%s", name, st->msg);
+        }
+    } else if (first) {
+        status_set(&r->st, st->code, "From %s:\n%s", name, st->msg);
         r->st.worker_restarted = st->worker_restarted;
     }
     pthread_mutex_unlock(&r->lock);

@@ -187,14 +187,14 @@ def test_a_timeout_ends_the_step(tf, graph, target):
         assert s.run(d) == 3.
 
 
-def test_errors_name_the_node(tf, graph, target):
+def test_errors_name_task_and_node(tf, graph, target):
     with tf.device("/job:ps/task:1"):
         c = tf.debugging.check_numerics(tf.constant(0.) / 0., "odd",
                                         name="check")
     with tf.Session(target) as s:
         with pytest.raises(tf.errors.InvalidArgumentError) as e:
             s.run(c + 1.)
-    assert "odd : Tensor had NaN values" in e.value.message
+    assert "From /job:ps/replica:0/task:1:\nodd" in e.value.message
     assert "{{node check}}" in e.value.message
 
 
