@@ -20,7 +20,7 @@ static enum mst_code counts_read(struct op_ctx *c, int values, struct counts *n)
     n->values = op_in(c, values);
     n->weights = op_in(c, c->node->in_count - 1);
     n->binary = c->node->state != NULL;
-    if (size->count != 1)
+    if (size->ndim)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "Shape must be rank 0 but is rank %d", size->ndim);
     n->bins = tensor_int(size, 0);

@@ -155,6 +155,7 @@ class Run:
         self.modes = collections.Counter()
         self.reasons = collections.Counter()
         self.known = collections.Counter()
+        self.retries = 20
 
     def watch(self):
         """Ends a child that says nothing for a while: some ops of TensorFlow
@@ -225,6 +226,9 @@ class Run:
             return last
         self.log.seek(0)
         text = self.log.read()
+        if begun is None and code is not None and self.retries:
+            self.retries -= 1  # a fork that did not come to life
+            return first
         if begun is None or code is None:
             raise SystemExit("TensorFlow's side is broken:\n" + text[-1500:])
         self.graphs -= 1
