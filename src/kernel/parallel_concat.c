@@ -1,13 +1,16 @@
 /*
  * ParallelConcat: rows that come at different times, each put in its place as
- * it comes. A master rewrites the op to a _ParallelConcatStart, which makes the
- * tensor, an _ParallelConcatUpdate for each row, and an Identity of the tensor
- * that waits for them. So here, and only here, an op writes to a tensor that
- * others have, too: each update its own row.
+ * it comes. TensorFlow's master rewrites the op to a _ParallelConcatStart,
+ * which makes the tensor, an _ParallelConcatUpdate for each row, and an
+ * Identity of the tensor that waits for them. So here, and only here, an op
+ * writes to a tensor that others have, too: each update its own row.
  *
  * A graph of another make may read meanwhile, and sees the row before, after
  * or in between. For strings that would be no matter of taste, so they are
  * refused.
+ *
+ * Our own master leaves the op as it is: it waits for all rows, and then they
+ * are put together.
  */
 #include <string.h>
 
@@ -123,4 +126,69 @@ const struct op_def def_parallel_concat_update = {
     .init = update_init,
     .kernel =
         (const struct op_kernel[]){ { DT_ANY, parallel_concat_update }, { 0 } },
+};
+
+/* ---- the op itself ---- */
+
+static enum mst_code row_check(struct op_ctx *c, const struct tensor *row)
+{
+    const struct tensor *out = op_out(c, 0);
+    char ta[SHAPE_TEXT_MAX], tb[SHAPE_TEXT_MAX];
+
+    if (row->ndim == out->ndim && row->ndim && row->dims[0] == 1 &&
+        !memcmp(out->dims + 1, row->dims + 1,
+                (size_t)(out->ndim - 1) * sizeof(out->dims[0])))
+        return MST_OK;
+    return op_fail(c, MST_INVALID_ARGUMENT,
+                   "value and update shape doesn't match: %s vs. %s",
+                   tensor_shape_text(out, ta), tensor_shape_text(row, tb));
+}
+
+static enum mst_code parallel_concat(struct op_ctx *c)
+{
+    const struct shape *s = c->node->state;
+    enum mst_code rc = op_out_new(c, 0, s->ndim, s->dims);
+
+    if (rc)
+        return rc;
+    if (!s->ndim || s->dims[0] != c->node->in_count)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "The first dimension of the shape is not the number of "
+                       "values, %d",
+                       c->node->in_count);
+    for (int i = 0; i < c->node->in_count; i++) {
+        const struct tensor *row = op_in(c, i);
+
+        rc = row_check(c, row);
+        if (rc)
+            return rc;
+        if (row->dtype != DT_STRING)
+            put_row(op_out(c, 0), i, row);
+        for (int64_t k = 0; row->dtype == DT_STRING && k < row->count; k++) {
+            const struct str *from = tensor_str(row, k);
+
+            str_set(tensor_str(op_out(c, 0), i * row->count + k), from->data,
+                    from->len);
+        }
+    }
+    return MST_OK;
+}
+
+static enum mst_code concat_init(struct op_node *n, struct status *st)
+{
+    if (op_attr_type(n, "T") != DT_STRING &&
+        !dtype_is_plain((enum dtype)op_attr_type(n, "T")))
+        return status_set(st, MST_UNIMPLEMENTED,
+                          "ParallelConcat of type %s is not supported",
+                          dtype_name(op_attr_type(n, "T")));
+    return start_init(n, st);
+}
+
+const struct op_def def_parallel_concat = {
+    .name = "ParallelConcat",
+    .in = "values: N * T",
+    .out = "output: T",
+    .attr = "N: int >= 1; T: type; shape: shape",
+    .init = concat_init,
+    .kernel = (const struct op_kernel[]){ { DT_ANY, parallel_concat }, { 0 } },
 };

@@ -135,6 +135,14 @@ def test_metadata_makes_a_timeline(tf, graph, target):
     assert len(metadata.partition_graphs) == 2
 
 
+@pytest.mark.parametrize("rows", [[[1., 2.], [3., 4.]], [["a"], ["b"]]])
+def test_parallel_stack(tf, graph, target, rows):
+    with tf.Session(target) as s:
+        got = s.run(tf.parallel_stack([tf.constant(r) for r in rows]))
+    assert got.tolist() == tf.nest.map_structure(
+        lambda v: v.encode() if isinstance(v, str) else v, rows)
+
+
 def test_extend_and_fetch_anew(tf, graph, target):
     a = tf.constant(1.)
     with tf.Session(target) as s:

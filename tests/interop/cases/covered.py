@@ -3,7 +3,8 @@ from cases import covered
 
 covered("_Send _Recv _HostSend _HostRecv", "every test")
 covered("_Arg _Retval _ArrayToList _ListToArray", "PartitionedCall")
-covered("_ParallelConcatStart _ParallelConcatUpdate", "Pack in parallel")
+covered("ParallelConcat _ParallelConcatStart _ParallelConcatUpdate",
+        "Pack in parallel")
 covered("PlaceholderV2", "Placeholder")
 covered("_FusedMatMul", "test_trainer")
 # Without a kernel in TensorFlow: one is rewritten, the other is broken.
