@@ -21,7 +21,8 @@ _Static_assert(sizeof(RESTARTED) - 1 == 0x4a, "the lengths above");
 
 bool message_is_restarted(const uint8_t *details, size_t len)
 {
-    return memmem(details, len, RESTARTED, sizeof(RESTARTED) - 1) != NULL;
+    return len &&
+           memmem(details, len, RESTARTED, sizeof(RESTARTED) - 1) != NULL;
 }
 
 static struct message_text text(const struct pb_field *f)
