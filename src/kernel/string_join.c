@@ -199,7 +199,7 @@ static enum mst_code unsorted_segment_join(struct op_ctx *c)
     const struct tensor *in = op_in(c, 0), *ids = op_in(c, 1);
     const struct attr_text *between = c->node->state;
     int64_t dims[TENSOR_RANK_MAX + 1], segments, row;
-    struct tensor seen = { 0 }, *out = op_out(c, 0);
+    struct tensor *out = op_out(c, 0);
     enum mst_code rc = segment_check(c, &segments);
     int rest;
 
@@ -210,11 +210,8 @@ static enum mst_code unsorted_segment_join(struct op_ctx *c)
     for (int d = 0; d < rest; d++)
         dims[d + 1] = in->dims[ids->ndim + d];
     rc = op_out_new(c, 0, rest + 1, dims);
-    if (!rc)
-        rc = tensor_new(&seen, DT_BOOL, 1, &segments, c->st);
     if (rc)
         return rc;
-    tensor_zero(&seen);
     row = args_product(dims, 1, rest + 1);
     for (int64_t i = 0; i < ids->count && !rc; i++) {
         int64_t id = tensor_int(ids, i);
@@ -227,15 +224,12 @@ static enum mst_code unsorted_segment_join(struct op_ctx *c)
             struct str *s = tensor_str(out, id * row + k);
             struct text t = { s->data, s->len, s->len };
 
+            /* What is still empty counts as not begun, as in TensorFlow. */
             *s = (struct str){ 0 };
-            add_part(&t, !TENSOR_DATA(&seen, bool)[id], between,
-                     tensor_str(in, i * row + k));
+            add_part(&t, t.len == 0, between, tensor_str(in, i * row + k));
             text_give(&t, s);
         }
-        if (!rc)
-            TENSOR_DATA(&seen, bool)[id] = true;
     }
-    tensor_unref(&seen);
     return rc;
 }
 

@@ -189,13 +189,16 @@ static void write_complex(struct text *t, const char *format, double re,
     text_add(t, ")", 1);
 }
 
-static void write_string(struct text *t, int64_t width, bool left,
-                         const struct str *s)
+/* The precision, where there is one, is how much is shown, as in printf. */
+static void write_string(struct text *t, int64_t width, int64_t precision,
+                         bool left, const struct str *s)
 {
-    int pad = (int)MAX(width - (int64_t)s->len, 0);
+    size_t len =
+        precision < 0 ? s->len : (size_t)MIN((int64_t)s->len, precision);
+    int pad = (int)MAX(width - (int64_t)len, 0);
 
     text_addf(t, "%*s", left ? 0 : pad, "");
-    text_add_str(t, s);
+    text_add(t, s->data, len);
     text_addf(t, "%*s", left ? pad : 0, "");
 }
 
@@ -211,6 +214,7 @@ static enum mst_code as_string(struct op_ctx *c)
 
         if (in->dtype == DT_STRING)
             write_string(&t, op_attr_int(c->node, "width"),
+                         op_attr_int(c->node, "precision"),
                          op_attr_str(c->node, "fill").data[0] == '-',
                          tensor_str(in, i));
         else if (in->dtype == DT_BOOL)

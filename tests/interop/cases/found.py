@@ -44,6 +44,11 @@ each("LinSpace", "overflow", start=scalar(3e38, np.float32),
 for op in ("InvGrad", "ReciprocalGrad", "SqrtGrad", "RsqrtGrad"):
     each(op, "no gradient of infinity", y=f32(INF, 0, 1), dy=f32(0, 0, 0))
 each("AsString", "notation of text", input=s("abc"), shortest=True)
+each("AsString", "part of a text", input=s("abcdef", "a", ""), precision=3,
+     width=5)
+each("UnsortedSegmentJoin", "an empty beginning", inputs=s("", "b", "c", ""),
+     segment_ids=i32(0, 0, 1, 1), num_segments=scalar(2, np.int32),
+     separator=",")
 each("StringFormat", "no truth values", inputs=[np.zeros((0,), np.bool_)],
      template="a{}b", placeholder="{}")
 each("TensorStridedSliceUpdate", "of nothing", input=f32(1, 2, 3),

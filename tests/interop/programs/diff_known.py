@@ -15,6 +15,7 @@ MORE = "types that TensorFlow's CPU lacks"
 BROKEN = "kernels that are wrong in TensorFlow"
 NUL = "text that ends at a NUL for TensorFlow"
 OVERFLOW = "complex numbers that overflow"
+HALF = "sums and products of half that overflow on the way"
 RANK = "tensors of more than 12 dimensions"
 DENORMAL = "denormal numbers"
 EXTREME = "special functions and quantization of extreme numbers"
@@ -55,6 +56,20 @@ KNOWN = [
     (r"ArgM.*", "OK/InvalidArgumentError", r"922337203685477580[78]", BROKEN),
     (r"FusedBatchNorm.*", "value", r"e\+38|inf|nan", EXTREME),
     (r"NonMaxSuppression.*", "OK/.*", r"must be in \[0, 1\]", UNCHECKED),
+    (r"SparseFillEmptyRows", "OK/InvalidArgumentError", None, UNCHECKED),
+    (r"(Conjugate)?Transpose", "OK/InvalidArgumentError",
+     r"922337203685477580[78]", BROKEN),
+    (r"Resize.*|EncodePng", ".*/InvalidArgumentError",
+     r"half_pixel_centers|image must not be empty", UNCHECKED),
+    (r"(Max|Avg)Pool.*|MatrixSolveLs|Log.*Determinant|.*Entropy.*|"
+     r"SparseSparseM.*", "value", r"inf|nan|e\+38", INFINITE),
+    (r"EuclideanNorm|L2Loss|SigmoidGrad|SoftmaxCross.*", "value",
+     r"float16\[", HALF),
+    (r"Unique.*", "shape|value", r"-0\.0", BROKEN),
+    (r"Substr", "UnimplementedError/.*", None, MORE),
+    (r"I?RFFT.*", "value", r"\[0\]|, 0[,\]]|\[0, ", UNINITIALISED),
+    (r"Stateless.*V2", "InvalidArgumentError/OK", r"counter must be",
+     UNCHECKED),
     (r"TopKV2", "OK/InvalidArgumentError", r"Need k >= 0", BROKEN),
     (r"SparseReduce.*", "(InternalError|OK)/InvalidArgumentError",
      r"write index|out of bounds", UNCHECKED),
