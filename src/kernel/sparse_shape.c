@@ -149,7 +149,10 @@ static enum mst_code sparse_reshape(struct op_ctx *c)
         rc = target_read(c, &t);
     if (!rc)
         rc = target_fit(c, have, &t);
-    if (!rc && have == 0 && in->dims[0])
+    /* The same shape again is no reshaping, and not looked at. */
+    if (!rc && have == 0 && in->dims[0] &&
+        (t.ndim != shape->count ||
+         memcmp(t.dims, shape->data, tensor_bytes(shape))))
         rc = op_fail(c, MST_INVALID_ARGUMENT,
                      "Input tensor has %lld non zero elements but input shape "
                      "(%s) or output shape (%s) is empty",

@@ -36,6 +36,8 @@ each("SparseSparseMinimum", "nan and nothing",
 each("SparseReshape", "elements of nothing", fails=True,
      input_indices=np.array([[0, 0]]), input_shape=i64(0, 1),
      new_shape=i64([-1]))
+each("SparseReshape", "to the same shape", input_indices=np.array([[0]]),
+     input_shape=i64([0]), new_shape=i64([-1]))
 each("MaxPoolWithArgmax", "empty", fails=True,
      input=np.zeros((0, 1, 1, 2), np.float32), ksize=[1, 1, 1, 1],
      strides=[1, 1, 1, 1], padding="SAME")
