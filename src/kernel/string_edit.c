@@ -195,7 +195,7 @@ static enum mst_code change_case(struct op_ctx *c, bool upper)
         bool ascii = true;
 
         /* TensorFlow hands UTF-8 on as a C string. */
-        if (c->node->state)
+        if (c->node->state && s->len)
             s->len = strnlen(s->data, s->len);
         for (size_t k = 0; k < s->len; k++) {
             unsigned char ch = (unsigned char)s->data[k];
