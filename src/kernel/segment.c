@@ -110,7 +110,9 @@ static enum mst_code out_rows(struct op_ctx *c, const struct tensor *ids,
     char text[SHAPE_TEXT_MAX];
 
     if (c->node->in_count < 4) {
-        if (last < -1 || last == INT64_MAX)
+        bool dense = c->node->in_count == 2; /* not picked by indices */
+
+        if (last < -1 || last == INT64_MAX || (dense && ids->count && last < 0))
             return op_fail(c, MST_INVALID_ARGUMENT, "segment ids must be >= 0");
         *ret = last + 1;
         return MST_OK;
