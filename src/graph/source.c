@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "graph/node_attr.h"
 #include "op/spec.h"
 #include "wire/control.h"
 #include "wire/pb.h"
@@ -68,27 +69,10 @@ void source_each_class(const struct source_node *n,
                        void (*fn)(void *arg, const char *text, size_t len),
                        void *arg)
 {
-    struct pb_in in = pb_in(n->wire, n->wire_len);
-    struct pb_field attr, part, list;
+    struct pb_field list;
 
-    while (pb_next(&in, &attr)) {
-        struct pb_in entry = pb_in(attr.data, attr.len);
-        bool found = false;
-
-        if (attr.number != 5 || attr.wire != PB_LEN)
-            continue;
-        while (pb_next(&entry, &part)) {
-            if (part.wire == PB_LEN && part.number == 1)
-                found = part.len == 6 && !memcmp(part.data, "_class", 6);
-            if (part.wire == PB_LEN && part.number == 2 && found) {
-                struct pb_in value = pb_in(part.data, part.len);
-
-                while (pb_next(&value, &list))
-                    if (list.number == 1 && list.wire == PB_LEN)
-                        each_in_list(&list, fn, arg);
-            }
-        }
-    }
+    if (node_attr_find(n, "_class", 1, &list) && list.wire == PB_LEN)
+        each_in_list(&list, fn, arg);
 }
 
 /* ---- ops that we do not have ---- */
@@ -118,7 +102,6 @@ struct extending {
     struct source *s;
     struct graph_library *scratch; /* where attributes are for a moment */
     int first;                     /* the first new node */
-    int def_first;
     struct status *st;
 };
 

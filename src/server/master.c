@@ -168,20 +168,6 @@ static void partial_run_setup(struct rpc_call *call, void *arg)
 
 /* ---- ListDevices ---- */
 
-static void put_device(struct pb_out *o, const char *device, uint64_t inc)
-{
-    struct pb_out d;
-
-    pb_out_init(&d);
-    pb_put_bytes(&d, 1, device, strlen(device));
-    pb_put_bytes(&d, 2, "CPU", 3);
-    pb_put_uint(&d, 4, 268435456);
-    pb_put_tag(&d, 6, PB_FIXED64);
-    pb_put_raw(&d, &inc, 8);
-    pb_put_bytes(o, 1, d.data, d.len);
-    pb_out_done(&d);
-}
-
 static void list_devices(struct rpc_call *call, void *arg)
 {
     struct master *m = arg;
@@ -207,10 +193,7 @@ static void list_devices(struct rpc_call *call, void *arg)
     if (!ms)
         return;
     for (int i = 0; i < ms->place.count; i++)
-        if (i == ms->place.own)
-            worker_put_device(m->worker, &o, 1);
-        else
-            put_device(&o, ms->tasks[i].device, ms->where[i].incarnation);
+        message_put_cpu(&o, 1, ms->tasks[i].device, ms->where[i].incarnation);
     reply_bytes(call, &o);
     master_session_unref(ms);
 }

@@ -2,7 +2,7 @@
 #include "server/master_state.h"
 
 #include "base/mem.h"
-#include "server/master_step.h"
+#include "server/master_run.h"
 
 struct making {
     struct compile_wait wait;
@@ -34,12 +34,9 @@ static void callable_ready(struct compile_wait *w, struct compiled *c,
 
 static void compile_callable(struct making *k, const struct run_step_request *q)
 {
-    struct part_name *names = mem_array((size_t)q->feed_count, sizeof(*names));
+    struct part_name *names = master_feed_names(q);
     struct compiled *c;
 
-    for (int i = 0; i < q->feed_count; i++)
-        names[i] =
-            (struct part_name){ q->feeds[i].name.data, q->feeds[i].name.len };
     k->wait.done = callable_ready;
     c = compiled_get(k->ms,
                      &(struct part_want){ .feeds = names,

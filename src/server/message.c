@@ -260,6 +260,22 @@ void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t)
     put_content(m, t);
 }
 
+void message_put_cpu(struct pb_out *o, uint32_t field, const char *device,
+                     uint64_t incarnation)
+{
+    struct pb_out d;
+
+    pb_out_init(&d);
+    pb_put_bytes(&d, 1, device, strlen(device));
+    pb_put_bytes(&d, 2, "CPU", 3);
+    pb_put_uint(&d, 4, 268435456); /* memory, as TensorFlow's CPUs say */
+    pb_put_tag(&d, 6, PB_FIXED64);
+    pb_put_raw(&d, &incarnation, 8);
+    pb_put_uint(&d, 8, (uint64_t)-1);
+    pb_put_bytes(o, field, d.data, d.len);
+    pb_out_done(&d);
+}
+
 void message_put_bytes(struct rpc_msg *m, uint32_t field, const void *data,
                        size_t len)
 {

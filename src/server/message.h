@@ -8,6 +8,7 @@
 #include "rpc/msg.h"
 #include "rpc/place.h"
 #include "tensor/tensor.h"
+#include "wire/pb.h"
 
 struct message_text {
     const char *data;
@@ -51,6 +52,10 @@ void run_graph_put_request(struct rpc_msg *m,
 void run_step_put_error(struct rpc_msg *m, const struct status *st);
 /* RunCallableResponse: appends a result. */
 void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t);
+
+/* A DeviceAttributes, of a CPU. */
+void message_put_cpu(struct pb_out *o, uint32_t field, const char *device,
+                     uint64_t incarnation);
 
 /* Single fields. */
 void message_put_bytes(struct rpc_msg *m, uint32_t field, const void *data,

@@ -18,8 +18,6 @@
 #include "server/steps.h"
 #include "wire/control.h"
 
-#define MEMORY_LIMIT 268435456
-
 struct worker {
     char *task, *device;
     uint64_t incarnation;
@@ -598,17 +596,7 @@ struct peers *worker_peers(struct worker *w)
 
 void worker_put_device(const struct worker *w, struct pb_out *o, uint32_t field)
 {
-    struct pb_out d;
-
-    pb_out_init(&d);
-    pb_put_bytes(&d, 1, w->device, strlen(w->device));
-    pb_put_bytes(&d, 2, "CPU", 3);
-    pb_put_uint(&d, 4, MEMORY_LIMIT);
-    pb_put_tag(&d, 6, PB_FIXED64);
-    pb_put_raw(&d, &w->incarnation, 8);
-    pb_put_uint(&d, 8, (uint64_t)-1);
-    pb_put_bytes(o, field, d.data, d.len);
-    pb_out_done(&d);
+    message_put_cpu(o, field, w->device, w->incarnation);
 }
 
 void worker_clear(struct worker *w, const char *container)
