@@ -4,21 +4,15 @@
 #include "tensor/dtype.h"
 
 #include "kernel/conv_tile.h"
+#include "kernel/cpu.h"
 
 #include <string.h>
 
-#define LANES_MAX  16
-#define HEIGHT_MAX 8
-
-#define BASE_TARGET
 CONV_TILES(f32_base, BASE_TARGET, float, 16, 4, 3, 2)
 CONV_TILES(f64_base, BASE_TARGET, double, 16, 4, 3, 2)
 CONV_TILES(u32_base, BASE_TARGET, uint32_t, 16, 4, 3, 2)
 
 #ifdef __x86_64__
-#define AVX2_TARGET __attribute__((target("avx2,fma")))
-#define AVX512_TARGET                                                          \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 CONV_TILES(f32_avx2, AVX2_TARGET, float, 32, 6, 4, 2)
 CONV_TILES(f64_avx2, AVX2_TARGET, double, 32, 6, 4, 2)
 CONV_TILES(u32_avx2, AVX2_TARGET, uint32_t, 32, 6, 4, 2)
@@ -30,14 +24,13 @@ CONV_TILES(u32_avx512, AVX512_TARGET, uint32_t, 64, 8, 4, 2)
 const struct conv_tiles *conv_tiles_of(enum dtype dt)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+    enum cpu_kind kind = cpu_kind();
+
+    if (kind == CPU_AVX512)
         return dt == DT_FLOAT    ? &f32_avx512_tiles
                : dt == DT_DOUBLE ? &f64_avx512_tiles
                                  : &u32_avx512_tiles;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (kind == CPU_AVX2)
         return dt == DT_FLOAT    ? &f32_avx2_tiles
                : dt == DT_DOUBLE ? &f64_avx2_tiles
                                  : &u32_avx2_tiles;

@@ -15,29 +15,24 @@
 
 #include <string.h>
 
+#include "kernel/cpu.h"
 #include "kernel/gemm_tile.h"
 
-#define K_STEP     256
-#define M_BLOCK    256
-#define N_BLOCK    512
-#define BLOCK_MIN  64 /* what threads make blocks smaller to */
-#define LANES_MAX  16
-#define HEIGHT_MAX 8
+#define K_STEP    256
+#define M_BLOCK   256
+#define N_BLOCK   512
+#define BLOCK_MIN 64 /* what threads make blocks smaller to */
 /* Packed panels up to this size are on the stack. */
 #define STACK_BYTES 16384
 
 /* ---- the tiles ---- */
 
-#define BASE_TARGET
 GEMM_TILES(f32_base, BASE_TARGET, float, 16, 4, 3, 2)
 GEMM_TILES(f64_base, BASE_TARGET, double, 16, 4, 3, 2)
 GEMM_TILES(u32_base, BASE_TARGET, uint32_t, 16, 4, 3, 2)
 GEMM_TILES(u64_base, BASE_TARGET, uint64_t, 16, 4, 3, 2)
 
 #ifdef __x86_64__
-#define AVX2_TARGET __attribute__((target("avx2,fma")))
-#define AVX512_TARGET                                                          \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 GEMM_TILES(f32_avx2, AVX2_TARGET, float, 32, 6, 4, 2)
 GEMM_TILES(f64_avx2, AVX2_TARGET, double, 32, 6, 4, 2)
 GEMM_TILES(u32_avx2, AVX2_TARGET, uint32_t, 32, 6, 4, 2)
@@ -50,16 +45,14 @@ GEMM_TILES(u64_avx512, AVX512_TARGET, uint64_t, 64, 8, 4, 2)
 static const struct gemm_tiles *tiles_of(enum dtype dt)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+    enum cpu_kind kind = cpu_kind();
+
+    if (kind == CPU_AVX512)
         return dt == DT_FLOAT    ? &f32_avx512_tiles
                : dt == DT_DOUBLE ? &f64_avx512_tiles
                : dt == DT_INT32  ? &u32_avx512_tiles
                                  : &u64_avx512_tiles;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        dt != DT_INT64)
+    if (kind == CPU_AVX2 && dt != DT_INT64)
         return dt == DT_FLOAT    ? &f32_avx2_tiles
                : dt == DT_DOUBLE ? &f64_avx2_tiles
                                  : &u32_avx2_tiles;
