@@ -34,19 +34,10 @@ static void callable_ready(struct compile_wait *w, struct compiled *c,
 
 static void compile_callable(struct making *k, const struct run_step_request *q)
 {
-    struct part_name *names = master_feed_names(q);
     struct compiled *c;
 
     k->wait.done = callable_ready;
-    c = compiled_get(k->ms,
-                     &(struct part_want){ .feeds = names,
-                                          .fetches = q->fetches,
-                                          .targets = q->targets,
-                                          .feed_count = q->feed_count,
-                                          .fetch_count = q->fetch_count,
-                                          .target_count = q->target_count },
-                     &k->wait);
-    mem_free(names);
+    c = master_compile(k->ms, q, false, &k->wait);
     if (c)
         callable_ready(&k->wait, c, NULL);
 }

@@ -400,7 +400,6 @@ void master_partial_setup(struct master_session *ms, struct rpc_call *call,
                           const struct run_step_request *q)
 {
     struct master_run *r = master_run_new(ms, call);
-    struct part_name *names = master_feed_names(q);
     struct compiled *c;
 
     r->partial = MEM_NEW(struct master_partial);
@@ -408,16 +407,7 @@ void master_partial_setup(struct master_session *ms, struct rpc_call *call,
     snprintf(r->partial->handle, sizeof(r->partial->handle), "%016llx",
              (unsigned long long)rng_u64());
     r->wait.done = partial_ready;
-    c = compiled_get(ms,
-                     &(struct part_want){ .feeds = names,
-                                          .fetches = q->fetches,
-                                          .targets = q->targets,
-                                          .feed_count = q->feed_count,
-                                          .fetch_count = q->fetch_count,
-                                          .target_count = q->target_count,
-                                          .partial = true },
-                     &r->wait);
-    mem_free(names);
+    c = master_compile(ms, q, true, &r->wait);
     if (c)
         partial_ready(&r->wait, c, NULL);
 }

@@ -71,8 +71,10 @@ enum mst_code master_run_feed(struct master_run *r, int i,
                               const struct message_named *n,
                               struct buffer *owner, struct tensor *ret,
                               struct status *st) MUST_USE;
-/* To be freed. */
-struct part_name *master_feed_names(const struct run_step_request *q);
+/* compiled_get() of what a request names. */
+struct compiled *master_compile(struct master_session *ms,
+                                const struct run_step_request *q, bool partial,
+                                struct compile_wait *w);
 
 /* ---- partial runs ---- */
 

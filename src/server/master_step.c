@@ -616,21 +616,34 @@ static void begin_compiled(struct compile_wait *w, struct compiled *c,
         refuse(r, st);
 }
 
-struct part_name *master_feed_names(const struct run_step_request *q)
+struct compiled *master_compile(struct master_session *ms,
+                                const struct run_step_request *q, bool partial,
+                                struct compile_wait *w)
 {
     struct part_name *names = mem_array((size_t)q->feed_count, sizeof(*names));
+    struct compiled *c;
 
     for (int i = 0; i < q->feed_count; i++)
         names[i] =
             (struct part_name){ q->feeds[i].name.data, q->feeds[i].name.len };
-    return names;
+    c = compiled_get(ms,
+                     &(struct part_want){ .feeds = names,
+                                          .fetches = q->fetches,
+                                          .targets = q->targets,
+                                          .feed_count = q->feed_count,
+                                          .fetch_count = q->fetch_count,
+                                          .target_count = q->target_count,
+                                          .partial = partial,
+                                          .keep = q->partition_graphs },
+                     w);
+    mem_free(names);
+    return c;
 }
 
 void master_run_step(struct master_session *ms, struct rpc_call *call,
                      struct run_step_request *q)
 {
     struct master_run *r;
-    struct part_name *names;
     struct compiled *c;
 
     if (q->partial_handle.len) {
@@ -645,17 +658,7 @@ void master_run_step(struct master_session *ms, struct rpc_call *call,
     r->wait.done = begin_compiled;
     rpc_call_hooks(call, call_cancelled, call_over, master_run_ref(r));
     set_timeout(r, q->timeout_ms);
-    names = master_feed_names(q);
-    c = compiled_get(ms,
-                     &(struct part_want){ .feeds = names,
-                                          .fetches = q->fetches,
-                                          .targets = q->targets,
-                                          .feed_count = q->feed_count,
-                                          .fetch_count = q->fetch_count,
-                                          .target_count = q->target_count,
-                                          .keep = q->partition_graphs },
-                     &r->wait);
-    mem_free(names);
+    c = master_compile(ms, q, false, &r->wait);
     if (c)
         begin_compiled(&r->wait, c, NULL);
 }
