@@ -4,10 +4,14 @@ Two servers, one of each kind, run the same graphs for a TensorFlow client. A
 graph holds an op many times, one after the other, on variables of the server,
 so that the call itself does not count; nothing is fetched. With one thread
 both servers are held to one processor, with more each has so many threads.
+On a machine that others use too, --cpu compares the processor time that the
+servers took instead of what the clock says.
 
     ops.py --threads 1 --only conv
 """
 import argparse
+import functools
+import glob
 import os
 import pathlib
 import sys
@@ -52,6 +56,8 @@ def cases(tf):
                     (32, 128, 10), (1024, 1024, 1024)):
         case("matmul %dx%dx%d" % (m, k, n), (m, k), (k, n))(
             lambda a, b: r.MatMul(a=a, b=b))
+    case("matmul 32x128x512 (LSTM)", (32, 128), (128, 512))(
+        lambda a, b: r.MatMul(a=a, b=b))
     case("matmul 128x1024x1024 b^T", (128, 1024), (1024, 1024))(
         lambda a, b: r.MatMul(a=a, b=b, transpose_b=True))
     case("matmul 784x128 a^T", (32, 784), (32, 128))(
@@ -82,6 +88,13 @@ def cases(tf):
         lambda x, w: r.DepthwiseConv2dNative(
             input=x, filter=w, strides=[1, 1, 1, 1], padding="SAME"))
     image, half = (32, 28, 28, 64), (32, 14, 14, 64)
+    same = dict(strides=[1, 1, 1, 1], padding="SAME")
+    case("depthwise input 3x3 32x28x28x64", (3, 3, 64, 1), image)(
+        lambda w, y: r.DepthwiseConv2dNativeBackpropInput(
+            input_sizes=image, filter=w, out_backprop=y, **same))
+    case("depthwise filter 3x3 32x28x28x64", image, image)(
+        lambda x, y: r.DepthwiseConv2dNativeBackpropFilter(
+            input=x, filter_sizes=(3, 3, 64, 1), out_backprop=y, **same))
     win = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
     case("max pool 2x2", image)(lambda x: r.MaxPool(input=x, **win))
     case("max pool 3x3 stride 2", image)(lambda x: r.MaxPool(
@@ -89,6 +102,10 @@ def cases(tf):
     case("max pool 2x2 grad", image, half, half)(
         lambda x, y, g: r.MaxPoolGrad(orig_input=x, orig_output=y, grad=g,
                                       **win))
+    over = dict(ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="SAME")
+    case("max pool 3x3 stride 2 grad", image, half, half)(
+        lambda x, y, g: r.MaxPoolGrad(orig_input=x, orig_output=y, grad=g,
+                                      **over))
     case("avg pool 2x2", image)(lambda x: r.AvgPool(value=x, **win))
     case("avg pool 2x2 grad", half)(
         lambda g: r.AvgPoolGrad(orig_input_shape=image, grad=g, **win))
@@ -111,6 +128,15 @@ def cases(tf):
     case("sparse cross entropy 128x1000", (128, 1000))(
         lambda x: r.SparseSoftmaxCrossEntropyWithLogits(
             features=x, labels=list(range(128))).loss)
+    case("cross entropy 128x1000", (128, 1000), (128, 1000))(
+        lambda x, y: r.SoftmaxCrossEntropyWithLogits(
+            features=x, labels=y).loss)
+    ids = [i * 7919 % 20000 for i in range(768)]
+    case("gather 768 rows of 16", (20000, 16))(
+        lambda x: r.GatherV2(params=x, axis=0, indices=ids))
+    case("unsorted segment sum 768x16", (768, 16))(
+        lambda u: r.UnsortedSegmentSum(data=u, num_segments=700, segment_ids=[
+            i % 700 for i in range(768)]))
     case("gather 4096 rows of 64", (50000, 64))(
         lambda x: r.GatherV2(params=x, axis=0, indices=[
             i * 7919 % 50000 for i in range(4096)]))
@@ -132,7 +158,12 @@ def cases(tf):
     case("exp 1M", (1 << 20,))(lambda x: r.Exp(x=x))
     case("transpose 1024x1024", (1024, 1024))(
         lambda x: r.Transpose(x=x, perm=[1, 0]))
-    out.append(("Adam 10M parameters", None, None))
+    out.append(("Adam 10M parameters", None, adam))
+    for n, width in ((768, 16), (4096, 1)):
+        for name, op in (("sparse Adagrad", adagrad), ("ScatterUpdate",
+                                                       update)):
+            out.append(("%s %d rows of %d" % (name, n, width), None,
+                        functools.partial(op, n=n, width=width)))
     return out
 
 
@@ -163,8 +194,8 @@ class Side:
         """A function that runs so many copies, one after the other."""
         with tf.Graph().as_default():
             tf.set_random_seed(1)
-            if build is None:
-                targets = adam(tf, copies)
+            if shapes is None:
+                targets = build(tf, copies)
             else:
                 xs = [tf.get_variable("x%d" % i, s, use_resource=True,
                                       initializer=tf.random_uniform_initializer(
@@ -180,6 +211,16 @@ class Side:
             session.run(tf.global_variables_initializer())
             return session, session.make_callable(targets)
 
+    def processor_time(self):
+        """Seconds that all threads of the server have run."""
+        total = 0
+        for path in glob.glob("/proc/%d/task/*/schedstat" % self.task.pid):
+            try:
+                total += int(pathlib.Path(path).read_text().split()[0])
+            except OSError:  # the thread has ended
+                pass
+        return total * 1e-9
+
     def close(self):
         self.task.stop()
         self.port.release()
@@ -192,27 +233,55 @@ def adam(tf, copies):
                  for s in "wmv")
     grad = tf.get_variable("g", [n], use_resource=True,
                            initializer=tf.ones_initializer()).read_value()
+    return one_by_one(tf, copies, lambda: tf.raw_ops.ResourceApplyAdam(
+        var=var.handle, m=m.handle, v=v.handle, beta1_power=0.9,
+        beta2_power=0.999, lr=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8,
+        grad=grad))
+
+
+def one_by_one(tf, copies, make):
+    """So many ops, each after the one before."""
     targets, last = [], []
     for _ in range(copies):
         with tf.control_dependencies(last):
-            targets.append(tf.raw_ops.ResourceApplyAdam(
-                var=var.handle, m=m.handle, v=v.handle, beta1_power=0.9,
-                beta2_power=0.999, lr=0.001, beta1=0.9, beta2=0.999,
-                epsilon=1e-8, grad=grad))
+            targets.append(make())
         last = [targets[-1]]
     return targets
 
 
-def measure(run, seconds):
+def rows_of(tf, n, width):
+    """A table, new values for n rows of it, and which they are."""
+    table, other = (tf.get_variable(s, [20000, width], use_resource=True,
+                                    initializer=tf.ones_initializer())
+                    for s in "ta")
+    values = tf.get_variable("v", [n, width], use_resource=True,
+                             initializer=tf.ones_initializer()).read_value()
+    ids = tf.constant([i * 7919 % 20000 for i in range(n)])
+    return table, other, values, ids
+
+
+def adagrad(tf, copies, n, width):
+    table, sums, values, ids = rows_of(tf, n, width)
+    return one_by_one(tf, copies, lambda: tf.raw_ops.ResourceSparseApplyAdagrad(
+        var=table.handle, accum=sums.handle, lr=0.01, grad=values,
+        indices=ids))
+
+
+def update(tf, copies, n, width):
+    table, _, values, ids = rows_of(tf, n, width)
+    return one_by_one(tf, copies, lambda: tf.raw_ops.ResourceScatterUpdate(
+        resource=table.handle, indices=ids, updates=values))
+
+
+def measure(run, seconds, clock=time.perf_counter):
+    """The mean time of a run, by that clock."""
     run()
-    best, end = [], time.perf_counter() + seconds
+    runs, end, start = 0, time.perf_counter() + seconds, clock()
     while True:
-        start = time.perf_counter()
         run()
-        now = time.perf_counter()
-        best.append(now - start)
-        if now > end:
-            return sum(best) / len(best)
+        runs += 1
+        if time.perf_counter() > end:
+            return (clock() - start) / runs
 
 
 def copies_for(tf, side, shapes, build):
@@ -237,7 +306,10 @@ def bench(tf, threads, args, directory):
         took = [[], []]
         for r in range(args.rounds):
             for i in (0, 1) if r % 2 else (1, 0):
-                took[i].append(measure(runs[i][1], args.seconds) / copies)
+                clock = sides[i].processor_time if args.cpu \
+                    else time.perf_counter
+                took[i].append(measure(runs[i][1], args.seconds, clock) /
+                               copies)
         for session, _ in runs:
             session.close()
         rows.append((name,
@@ -257,6 +329,8 @@ def main():
     p.add_argument("--seconds", type=float, default=0.15)
     p.add_argument("--threads", type=int)
     p.add_argument("--only", help="ops whose name has this in it")
+    p.add_argument("--cpu", action="store_true",
+                   help="processor time instead of the clock's")
     p.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.serve:

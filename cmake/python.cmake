@@ -8,7 +8,8 @@ if(NOT Python3_Development.Module_FOUND)
 endif()
 set(package ${CMAKE_BINARY_DIR}/python/muster)
 
-add_library(muster_python MODULE python/_muster.c)
+file(GLOB extension CONFIGURE_DEPENDS python/*.c)
+add_library(muster_python MODULE ${extension})
 target_include_directories(muster_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 target_link_libraries(muster_python PRIVATE muster_static)
 target_link_options(muster_python PRIVATE -Wl,--as-needed

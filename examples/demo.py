@@ -1,16 +1,15 @@
-"""A training job on this machine: two ps tasks of muster, two workers.
+"""A training job on this machine without TensorFlow: 2 ps tasks, 2 workers.
 
-The workers are ordinary TensorFlow processes that run trainer.py; MUSTER names
-the server program, MUSTER_TF the Python that has TensorFlow (this one, if
-unset).  `--ps tensorflow` runs TensorFlow's own ps tasks instead, to compare.
-Ends with 0 if both workers reached the last step and the ps tasks still ran.
+All four are processes of the program that MUSTER names: `muster serve` for the
+ps tasks, `muster train` for the workers, on the digits in the folder beside
+this file.  The job begins with one worker; the second joins while it trains and
+knows nothing but the address of a ps.  Ends with 0 if the workers reached the
+last step and the model knows the digits it has not seen.
 """
 import argparse
-import collections
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,9 +17,9 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-TRAINER = HERE / "trainer.py"
+DIGITS = pathlib.Path(__file__).resolve().parent / "digits"
 COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+GOOD_ENOUGH = 0.9
 
 
 def paint(code, text):
@@ -39,239 +38,211 @@ def hold_port():
     return s
 
 
-def memory(pid):
-    """Resident bytes of a process."""
-    try:
-        with open("/proc/%d/status" % pid) as f:
-            for line in f:
-                if line.startswith("VmRSS:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
+class Task:
+    """One process; what it prints goes to a file."""
 
+    def __init__(self, name, words, folder):
+        self.name = name
+        self.log = pathlib.Path(folder) / (name.replace(" ", "") + ".log")
+        self.peak = 0
+        with open(self.log, "wb") as out:
+            self.process = subprocess.Popen(words, stdout=out, stderr=out,
+                                            stdin=subprocess.DEVNULL)
 
-class Log:
-    """The losses of one worker, read as they are written."""
+    def reports(self):
+        """The JSON lines of a worker."""
+        text = self.log.read_text(errors="replace")
+        return [json.loads(line) for line in text.split("\n")
+                if line.startswith("{") and line.endswith("}")]
 
-    def __init__(self, path):
-        self.path = path
-        self.file = None
-        self.rest = ""
-        self.losses = []
-        self.step = 0
-        self.first = self.last = None  # times
+    def measure(self):
+        """Notes its largest resident memory so far."""
+        try:
+            with open("/proc/%d/status" % self.process.pid) as f:
+                for line in f:
+                    if line.startswith("VmHWM:"):
+                        self.peak = int(line.split()[1]) * 1024
+        except OSError:
+            pass
 
-    def read(self):
-        if self.file is None:
-            if not self.path.exists():
-                return
-            self.file = open(self.path)
-        *lines, self.rest = (self.rest + self.file.read()).split("\n")
-        for line in lines:
-            item = json.loads(line)
-            self.losses.append(item["loss"])
-            self.step = max(self.step, item["step"])
-            self.first = self.first or item["time"]
-            self.last = item["time"]
+    def ended(self):
+        return self.process.poll() is not None
 
-    def recent(self):
-        tail = self.losses[-20:]
-        return sum(tail) / len(tail) if tail else None
+    def stop(self):
+        if not self.ended():
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
 
 
 class Job:
     def __init__(self, options, folder):
-        self.options = options
-        self.folder = pathlib.Path(folder)
-        self.ports = [hold_port() for _ in range(4)]
+        self.options, self.folder = options, pathlib.Path(folder)
+        self.muster = os.environ.get("MUSTER", "muster")
+        self.ports = [hold_port() for _ in range(3)]
         hosts = ["127.0.0.1:%d" % p.getsockname()[1] for p in self.ports]
-        self.hosts = ["--ps_hosts=" + ",".join(hosts[:2]),
-                      "--worker_hosts=" + ",".join(hosts[2:])]
-        self.python = os.environ.get("MUSTER_TF") or sys.executable
-        self.tasks = []
-        self.logs = [Log(self.folder / ("loss%d.jsonl" % i))
-                     for i in range(2)]
+        self.cluster = ["--ps_hosts=" + ",".join(hosts[:2]),
+                        "--worker_hosts=" + ",".join(hosts[2:])]
+        self.ps = [self.serve(i) for i in range(2)]
+        self.workers = [self.train(0, *self.cluster, "--job_name=worker",
+                                   "--task_index=0")]
+        self.rates = []  # (time, steps) of all workers together
+        self.joined = None
 
-    def start(self, job, index, head, *flags):
-        argv = [*head, *self.hosts, "--job_name=" + job,
-                "--task_index=%d" % index, *flags]
-        env = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
-        with open(self.folder / ("%s%d.log" % (job, index)), "wb") as out:
-            task = subprocess.Popen([str(a) for a in argv], stdout=out,
-                                    stdin=subprocess.DEVNULL, env=env,
-                                    stderr=subprocess.STDOUT)
-        self.tasks.append(task)
-        return task
+    def serve(self, i):
+        return Task("ps %d" % i, [
+            self.muster, "serve", *self.cluster, "--job_name=ps",
+            "--task_index=%d" % i, "--log=warn", "--state_dir=none"],
+            self.folder)
 
-    def start_all(self):
-        o = self.options
-        server = ([self.python, TRAINER] if o.ps == "tensorflow" else
-                  [os.environ.get("MUSTER") or shutil.which("muster")
-                   or HERE.parent / "build" / "muster", "serve"])
-        self.ps = [self.start("ps", i, server) for i in range(2)]
-        flags = ["--model=" + o.model, "--steps=%d" % o.steps,
-                 "--optimizer=" + o.optimizer, "--recovery_wait_secs=0.2",
-                 "--device_filters",
-                 "--checkpoint_dir=%s" % (self.folder / "checkpoints")]
-        flags += ["--sync"] * o.sync
-        flags += ["--resource"] * o.resource
-        self.workers = [self.start(
-            "worker", i, [self.python, TRAINER], *flags,
-            "--loss_log=%s" % self.logs[i].path) for i in range(2)]
+    def join(self):
+        """One more worker: it is told where one ps is, and nothing else."""
+        self.joined = time.monotonic()
+        ps = self.cluster[0].split("=")[1].split(",")[0]
+        self.workers.append(self.train(1, "--join=" + ps, "--bind=127.0.0.1"))
 
-    def stop_all(self):
-        """End what still runs, politely first."""
-        for task in reversed(self.tasks):
-            if task.poll() is None:
-                task.terminate()
-        for task in self.tasks:
-            try:
-                task.wait(5)
-            except subprocess.TimeoutExpired:
-                task.kill()
-                task.wait()
-        for p in self.ports:
-            p.close()
+    def train(self, i, *who):
+        return Task("worker %d" % i, [
+            self.muster, "train", *who,
+            "--meta_graph=%s" % (DIGITS / "digits.meta"),
+            "--data=%s" % (DIGITS / "digits.npz"),
+            "--feed", "images=train_images", "--feed", "labels=train_labels",
+            "--batch=%d" % self.options.batch, "--shuffle",
+            "--steps=%d" % self.options.steps,
+            "--checkpoint_dir=%s" % (self.folder / "checkpoints"),
+            "--eval", "accuracy=accuracy", "--eval_feed", "images=test_images",
+            "--eval_feed", "labels=test_labels", "--json", "--log_steps=100"],
+            self.folder)
+
+    def tasks(self):
+        return self.ps + self.workers
 
     def broken(self):
-        """What went wrong so far, or None."""
-        for i, task in enumerate(self.ps):
-            if task.poll() is not None:
-                return "ps", i, task.returncode
-        for i, task in enumerate(self.workers):
-            if task.poll():
-                return "worker", i, task.returncode
+        """A task that ended though it should not have, or badly."""
+        for task in self.ps:
+            if task.ended():
+                return task
+        for task in self.workers:
+            if task.ended() and task.process.returncode:
+                return task
         return None
 
-    def done(self):
-        return all(t.poll() is not None for t in self.workers)
+    def stop(self):
+        for task in reversed(self.tasks()):
+            task.stop()
 
 
-class Progress:
-    """A line a second; on a terminal the same line again and again."""
-
-    def __init__(self, job):
-        self.job = job
-        self.seen = collections.deque(maxlen=5)  # (time, steps)
-        self.shown = 0.0
-        self.last = None
-
-    def show(self, force=False):
-        now = time.monotonic()
-        if now - self.shown < 1 and not force:
-            return
-        self.shown = now
-        steps = sum(len(log.losses) for log in self.job.logs)
-        self.seen.append((now, steps))
-        line = self.line()
-        if line != self.last or COLOUR:
-            print(line, end="\r" if COLOUR else "\n", flush=True)
-        self.last = line
-
-    def line(self):
-        o = self.job.options
-        step = max(log.step for log in self.job.logs)
-        if not step:
-            return "starting: TensorFlow is being imported".ljust(78)
-        if step >= o.steps:
-            return "the last step is done; the workers are closing".ljust(90)
-        (t0, s0), (t1, s1) = self.seen[0], self.seen[-1]
-        rate = (s1 - s0) / (t1 - t0) if t1 > t0 else 0.0
-        losses = "  ".join(
-            "worker %d loss %s" % (i, "%.4f" % log.recent()
-                                   if log.losses else "-")
-            for i, log in enumerate(self.job.logs))
-        width = 20
-        full = min(width, width * step // o.steps)
-        bar = "#" * full + "." * (width - full)
-        return ("[%s] %*d of %d  %4.0f steps/s  %s" % (
-            paint("32", bar), len(str(o.steps)), min(step, o.steps),
-            o.steps, rate, losses)).ljust(90)
+def note_rate(job):
+    """Keeps how many steps there have been by now."""
+    steps = 0
+    for task in job.workers:
+        reports = [r for r in task.reports() if "loss" in r]
+        steps = max([steps, *(r["step"] for r in reports[-1:])])
+    job.rates.append((time.monotonic(), steps))
+    if not job.joined and steps > job.options.steps / 3:
+        print("\r\033[K" * COLOUR + "step %5d: a second worker joins; it "
+              "knows the address of ps 0 only" % steps, flush=True)
+        job.join()
 
 
-def summary(job, seconds, rss):
-    """What the job came to."""
-    steps = sum(len(log.losses) for log in job.logs)
-    first = min(log.first for log in job.logs if log.losses)
-    last = max(log.last for log in job.logs if log.losses)
-    train = max(last - first, 1e-9)
-    rows = [("steps", "%d (worker 0: %d, worker 1: %d)" % (
-        steps, *(len(log.losses) for log in job.logs))),
-        ("seconds", "%.1f of training, %.1f with start and end" % (
-            train, seconds)),
-        ("steps/s", "%.0f" % (steps / train))]
-    for i, log in enumerate(job.logs):
-        if log.losses:
-            rows.append(("worker %d loss" % i, "%.4f -> %.4f" % (
-                log.losses[0], log.recent())))
-    rows.append(("ps memory", ", ".join("%.1f MB" % (m / 1e6)
-                                        for m in rss)))
-    if job.options.ps == "muster":
-        rows[-1] = ("ps memory", rows[-1][1]
-                    + " (TensorFlow's: 470 to 590 MB)")
-    for name, value in rows:
-        print("  %-14s %s" % (name, value))
+def rate(job, begin, end):
+    """Steps/s of all workers between two moments."""
+    part = [(t, n) for t, n in job.rates if begin <= t <= end and n]
+    if len(part) < 2 or part[-1][0] <= part[0][0]:
+        return 0
+    return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
 
 
-def run(job, progress):
-    """Train; returns whether it went well."""
-    start = time.monotonic()
-    rss = [0, 0]
-    job.start_all()
-    trouble = None
-    while not trouble and not job.done():
-        for log in job.logs:
-            log.read()
-        progress.show()
-        rss = [max(a, memory(t.pid)) for a, t in zip(rss, job.ps)]
-        trouble = job.broken()
+def progress(job):
+    """What the workers have come to, on one line."""
+    parts, steps = [], 0
+    for task in job.workers:
+        reports = [r for r in task.reports() if "loss" in r]
+        if reports:
+            steps = max(steps, reports[-1]["step"])
+            parts.append("%s: loss %s, %5.0f steps/s" % (
+                task.name, paint("1", "%.4f" % reports[-1]["loss"]),
+                reports[-1]["steps_per_s"]))
+    return "step %5d/%d  %s" % (steps, job.options.steps, "  ".join(parts))
+
+
+def watch(job):
+    """Until the workers have ended; returns the task that failed, if any."""
+    shown = time.monotonic()
+    while not all(task.ended() for task in job.workers):
+        for task in job.tasks():
+            task.measure()
+        if job.broken():
+            break
+        note_rate(job)
+        if COLOUR:
+            print("\r\033[K" + progress(job), end="", flush=True)
+        elif time.monotonic() - shown > 1:
+            print(progress(job), flush=True)
+            shown = time.monotonic()
         time.sleep(0.05)
-    trouble = trouble or job.broken()
-    for log in job.logs:
-        log.read()
-    if not trouble:
-        progress.show(force=True)
-        print()
-        summary(job, time.monotonic() - start, rss)
-        if max(log.step for log in job.logs) >= job.options.steps:
-            return True
-        print("the last step was not reached")
+    if COLOUR:
+        print("\r\033[K", end="")
+    return job.broken()
+
+
+def table(job):
+    """Prints the figures; returns the accuracy."""
+    ends = [task.reports()[-1] for task in job.workers]
+    print("\n%-10s %7s %9s   %-18s %9s" % (
+        "", "steps", "steps/s", "loss", "memory"))
+    for task in job.ps:
+        print("%-10s %7s %9s   %-18s %6.1f MB" % (
+            task.name, "", "", "", task.peak / 1e6))
+    for task, end in zip(job.workers, ends):
+        print("%-10s %7d %9.0f   %.4f -> %.4f   %6.1f MB" % (
+            task.name, end["steps"], end["steps_per_s"], end["first"],
+            end["last"], task.peak / 1e6))
+    print("%-10s %7d %9.0f" % (
+        "together", sum(e["steps"] for e in ends),
+        sum(e["steps"] for e in ends) / max(e["seconds"] for e in ends)))
+    print("\n%.0f steps/s with one worker, %.0f with two" % (
+        rate(job, 0, job.joined),
+        rate(job, job.joined + 0.3, time.monotonic())))
+    print("accuracy on %d digits that it has not seen: %s" % (
+        360, paint("1", "%.1f %%" % (100 * ends[0]["accuracy"]))))
+    return ends[0]["accuracy"]
+
+
+def run(job):
+    trouble = watch(job)
+    if trouble:
+        print("\n%s ended with code %d; the end of what it said:\n%s" % (
+            trouble.name, trouble.process.returncode,
+            trouble.log.read_text(errors="replace")[-3000:]))
         return False
-    print("\n%s %d ended with code %d; the end of what it said:" % trouble)
-    text = (job.folder / ("%s%d.log" % trouble[:2])).read_text(
-        errors="replace")
-    print(text[-3000:])
-    return False
+    if table(job) < GOOD_ENOUGH:
+        print("it should be %.0f %% at least" % (100 * GOOD_ENOUGH))
+        return False
+    return True
 
 
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument("--ps", default="muster",
-                   choices=["muster", "tensorflow"], help="whose ps tasks")
-    p.add_argument("--model", default="mlp",
-                   choices=["mlp", "cnn", "embedding", "lstm"])
-    p.add_argument("--optimizer", default="adagrad")
-    p.add_argument("--steps", type=int, default=2000)
-    p.add_argument("--sync", action="store_true",
-                   help="synchronous training (SyncReplicasOptimizer)")
-    p.add_argument("--resource", action="store_true",
-                   help="resource instead of ref variables")
+    p.add_argument("--steps", type=int, default=9000)
+    p.add_argument("--batch", type=int, default=32)
     options = p.parse_args()
-    print("two ps tasks of %s, two TensorFlow workers, model %s, %d %s steps"
-          % (options.ps, options.model, options.steps,
-             "synchronous" if options.sync else "asynchronous"))
+    print("two ps tasks and a worker of muster, 8x8 digits, %d asynchronous "
+          "steps; no TensorFlow" % options.steps)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="muster-demo-") as folder:
         job = Job(options, folder)
         try:
-            good = run(job, Progress(job))
+            good = run(job)
         except KeyboardInterrupt:
             good = False
             print("\nstopped")
         finally:
-            job.stop_all()
+            job.stop()
     print(paint("32", "trained") if good else paint("31", "failed"))
     return 0 if good else 1
 

@@ -1,5 +1,6 @@
 /*
- * The extension: a type Server over the C API's mst_server, and nothing more.
+ * The extension: a type Server over the C API's mst_server, and the functions
+ * of cluster.c.
  * What is Python's to do (kinds of clusters, classes of errors) is done in
  * Python, in muster/__init__.py.
  *
@@ -10,11 +11,7 @@
  * threads never touch Python. A server that runs when its object goes is kept
  * running, as TensorFlow's is: the program may know its target by then.
  */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x03080000
-#include <Python.h>
-
-#include "muster/muster.h"
+#include "_muster.h"
 
 /* How often join() looks whether a signal has come. */
 #define SLICE_MS 100
@@ -26,7 +23,7 @@ struct server_object {
 
 static PyObject *error_type; /* _muster.Error(code, text) */
 
-static PyObject *fail(const struct mst_error *error)
+PyObject *muster_fail(const struct mst_error *error)
 {
     PyObject *args = Py_BuildValue("(is)", (int)error->code, error->message);
 
@@ -45,6 +42,7 @@ static mst_server *server_of(PyObject *self)
 static PyObject *server_create(PyTypeObject *type, PyObject *args,
                                PyObject *kwargs)
 {
+    struct mst_server_opts opts;
     struct mst_error error;
     enum mst_code code;
     const char *def;
@@ -53,11 +51,12 @@ static PyObject *server_create(PyTypeObject *type, PyObject *args,
     allocfunc alloc;
     PyObject *self;
 
-    if (!PyArg_ParseTuple(args, "y#:Server", &def, &len))
+    if (!PyArg_ParseTuple(args, "y#zi:Server", &def, &len, &opts.state_dir,
+                          &opts.lease_s))
         return NULL;
     Py_BEGIN_ALLOW_THREADS code =
-        mst_server_new(def, (size_t)len, &server, &error);
-    Py_END_ALLOW_THREADS if (code) return fail(&error);
+        mst_server_new_opts(def, (size_t)len, &opts, &server, &error);
+    Py_END_ALLOW_THREADS if (code) return muster_fail(&error);
     alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     self = alloc(type, 0);
     if (self)
@@ -89,7 +88,7 @@ static PyObject *server_start(PyObject *self, PyObject *unused)
 
     (void)unused;
     Py_BEGIN_ALLOW_THREADS code = mst_server_start(server_of(self), &error);
-    Py_END_ALLOW_THREADS if (code) return fail(&error);
+    Py_END_ALLOW_THREADS if (code) return muster_fail(&error);
     Py_RETURN_NONE;
 }
 
@@ -142,7 +141,9 @@ static PyGetSetDef server_getset[] = {
 };
 
 static PyType_Slot server_slots[] = {
-    { Py_tp_doc, "Server(server_def): one task, from a serialized ServerDef" },
+    { Py_tp_doc,
+      "Server(server_def, state_dir, lease_s): one task, from a serialized "
+      "ServerDef" },
     { Py_tp_new, server_create },
     { Py_tp_dealloc, server_dealloc },
     { Py_tp_methods, server_methods },
@@ -162,6 +163,7 @@ static struct PyModuleDef module_def = {
     .m_name = "muster._muster",
     .m_doc = "The C library of muster.",
     .m_size = -1,
+    .m_methods = cluster_methods,
 };
 
 static int fill(PyObject *module)

@@ -97,18 +97,31 @@ def man_text(page):
     return re.sub(r"Fl -(?=\w)", "--", text)
 
 
+# The page of each subcommand that has options.
+MAN_PAGES = {
+    "serve": "muster-serve.1",
+    "add-worker": "muster-add-worker.1",
+    "remove-worker": "muster-add-worker.1",
+    "status": "muster-status.1",
+    "train": "muster-train.1",
+}
+
+
 def check_man(program):
-    commands = re.findall(r"^  (\w+) ", output(program, "help"), re.M)
+    commands = re.findall(r"^  ([\w-]+) ", output(program, "help"), re.M)
     page = man_text("muster.1")
     for command in commands:
         if not re.search(r"^\.It Cm %s\b" % command, page, re.M):
             complain("muster.1", "does not explain %s" % command)
-    options = re.findall(r"^  --(\w+)", output(program, "serve", "--help"),
-                         re.M)
-    page = man_text("muster-serve.1")
-    for option in options:
+    for command, name in MAN_PAGES.items():
+        check_options(output(program, command, "--help"), name)
+
+
+def check_options(text, name):
+    page = man_text(name)
+    for option in re.findall(r"^  --(\w+)", text, re.M):
         if not re.search(r"^\.It --%s\b" % option, page, re.M):
-            complain("muster-serve.1", "does not explain --%s" % option)
+            complain(name, "does not explain --%s" % option)
 
 
 def check_ops(program):

@@ -5,8 +5,11 @@
 #define MUSTER_MUSTER_H
 
 #include "muster/api.h"
+#include "muster/cluster.h"
 #include "muster/server.h"
+#include "muster/session.h"
 #include "muster/status.h"
+#include "muster/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {

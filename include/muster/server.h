@@ -41,6 +41,19 @@ typedef struct mst_server mst_server;
  * inter_op_parallelism_threads. */
 MST_API enum mst_code mst_server_new(const void *def, size_t def_len,
                                      mst_server **ret, struct mst_error *error);
+/* The same, with what a ServerDef has no field for. */
+struct mst_server_opts {
+    /* Of a parameter server: the folder of its journal of who joined and left.
+     * NULL: where state is kept on this system; "none": in memory only. */
+    const char *state_dir;
+    /* Seconds after which the sessions of a worker that is gone are dropped.
+     * 0: a minute for workers of muster, never for TensorFlow's; -1: never. */
+    int lease_s;
+};
+MST_API enum mst_code mst_server_new_opts(const void *def, size_t def_len,
+                                          const struct mst_server_opts *opts,
+                                          mst_server **ret,
+                                          struct mst_error *error);
 /* A server that runs already stays as it is; one that has been stopped cannot
  * be started again: FAILED_PRECONDITION. */
 MST_API enum mst_code mst_server_start(mst_server *server,

@@ -7,33 +7,16 @@ imported it, it gets its classes: ServerDef from `server_def`, errors of
 tf.errors.
 """
 import operator
+import os
+import socket
 import sys
 
 from muster import _muster
+from muster._call import call
+from muster.cluster import TIMEOUT_S, milliseconds
 
 GRACE_S = 2.0
-
-
-# --- Errors -----------------------------------------------------------------
-
-INVALID_ARGUMENT = 3
-
-
-def _as_raised(error):
-    """The exception that a TensorFlow program would see."""
-    code, text = error.args
-    errors = sys.modules.get("tensorflow.python.framework.errors_impl")
-    if errors:
-        kind = errors.exception_type_from_error_code(code)
-        return kind(None, None, text)
-    return (ValueError if code == INVALID_ARGUMENT else RuntimeError)(text)
-
-
-def _call(function, *args):
-    try:
-        return function(*args)
-    except _muster.Error as e:
-        raise _as_raised(e) from None
+LEAVE_MS = 1000
 
 
 # --- A ServerDef without protocol buffers -----------------------------------
@@ -191,6 +174,12 @@ def _make_server_def(given, *args):
 # --- The server -------------------------------------------------------------
 
 
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
 class Server:
     """One task of a cluster, in this process: tf.train.Server in C.
 
@@ -199,7 +188,8 @@ class Server:
     """
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None,
-                 protocol=None, config=None, start=True):
+                 protocol=None, config=None, start=True, state_dir=None,
+                 lease=None):
         """Bind the port of this task and, unless told not to, start.
 
         server_or_cluster_def: a dict {"ps": ["host:port"], "worker": {1:
@@ -207,16 +197,23 @@ class Server:
         protocol buffer. job_name, task_index and protocol override what a
         ServerDef says, and may be left out where there is only one choice.
         config: a ConfigProto, the default of all sessions on this server.
+        state_dir: where a parameter server keeps who joined and left; "none"
+        for in memory only. lease: seconds after which the sessions of a worker
+        that is gone are dropped, 0 for never. `muster serve --help` has both.
         """
+        self._leave = None
         self._def = _make_server_def(server_or_cluster_def, job_name,
                                      task_index, protocol, config)
-        self._server = _call(_muster.Server, self._def.SerializeToString())
+        self._server = call(
+            _muster.Server, self._def.SerializeToString(),
+            None if state_dir is None else os.fspath(state_dir),
+            0 if lease is None else int(lease) or -1)
         if start:
             self.start()
 
     def start(self):
         """Serve those who connect, also those who did before."""
-        _call(self._server.start)
+        call(self._server.start)
 
     def join(self):
         """Wait until the server has been stopped. Ctrl-C ends the wait."""
@@ -226,7 +223,11 @@ class Server:
         """End the server: its calls have so many seconds to finish.
 
         The port is free again afterwards. TensorFlow's server cannot do this.
+        A worker that joined by itself leaves the job first.
         """
+        if self._leave:
+            leave, self._leave = self._leave, None
+            leave()
         self._server.stop(int(grace * 1000))
 
     @property
@@ -243,6 +244,46 @@ class Server:
     def target(self):
         """What tf.compat.v1.Session wants: "grpc://HOST:PORT"."""
         return self._server.target
+
+    @classmethod
+    def join_cluster(cls, target, address=None, job_name="worker", config=None,
+                     start=True, timeout=TIMEOUT_S):
+        """A worker that joins a job that runs: index and cluster are asked for.
+
+        target: "host:port" of a parameter server of muster's. address: where
+        this worker is, as others call it; ":2222" for the host that is seen
+        from there; None for that, too, and a port that is free. The index is
+        that in server_def.task_index. stop() leaves the job.
+        """
+        target = _text(target, "target")
+        job_name = _text(job_name, "job_name")
+        if address is None:
+            address = ":%d" % _free_port()
+        task, address, members = call(
+            _muster.join_cluster, target, _text(address, "address"), job_name,
+            milliseconds(timeout))
+        process = os.getpid()
+        cluster = {}
+        for job, i, at, *_ in members:
+            if at:
+                cluster.setdefault(job, {})[i] = at
+
+        def leave():
+            if os.getpid() != process:
+                return  # a child of fork() has no server
+            try:
+                _muster.remove_worker(target, task, job_name, address,
+                                      LEAVE_MS)
+            except _muster.Error:
+                pass  # it is seen to be gone
+
+        try:
+            server = cls(cluster, job_name, task, config=config, start=start)
+        except BaseException:
+            leave()
+            raise
+        server._leave = leave
+        return server
 
     @staticmethod
     def create_local_server(config=None, start=True):

@@ -16,11 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/server.h"
+
+#include "api/error.h"
 #include "api/server_def.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "muster/server.h"
-#include "server/server.h"
 
 enum state { HELD, SERVING, STOPPING, STOPPED };
 
@@ -39,13 +40,9 @@ static bool elsewhere(const struct mst_server *s)
     return s->owner != getpid();
 }
 
-static enum mst_code tell(struct mst_error *error, const struct status *st)
+struct server *server_of_api(mst_server *s)
 {
-    if (error) {
-        error->code = st->code;
-        snprintf(error->message, sizeof(error->message), "%s", st->msg);
-    }
-    return st->code;
+    return s->server;
 }
 
 /* A port that cannot be had is to TensorFlow what is wrong with the whole. */
@@ -58,14 +55,17 @@ static enum mst_code not_bound(struct status *st)
                       why.msg);
 }
 
-static enum mst_code start_held(const struct server_def *d, struct server **ret,
-                                struct status *st)
+static enum mst_code start_held(const struct server_def *d,
+                                const struct mst_server_opts *opts,
+                                struct server **ret, struct status *st)
 {
     if (server_start(&(struct server_opts){ .job = d->job,
                                             .task = d->task,
                                             .cluster = &d->cluster,
                                             .bind = d->bind,
                                             .threads = d->threads,
+                                            .state_dir = opts->state_dir,
+                                            .lease_s = opts->lease_s,
                                             .held = true,
                                             .config = d->config,
                                             .config_len = d->config_len },
@@ -94,6 +94,14 @@ static struct mst_server *wrap(struct server *server, const char *host)
 enum mst_code mst_server_new(const void *def, size_t def_len, mst_server **ret,
                              struct mst_error *error)
 {
+    return mst_server_new_opts(def, def_len, &(struct mst_server_opts){ 0 },
+                               ret, error);
+}
+
+enum mst_code mst_server_new_opts(const void *def, size_t def_len,
+                                  const struct mst_server_opts *opts,
+                                  mst_server **ret, struct mst_error *error)
+{
     struct status st = STATUS_INIT;
     struct server *server;
     struct server_def d;
@@ -101,11 +109,11 @@ enum mst_code mst_server_new(const void *def, size_t def_len, mst_server **ret,
 
     rc = server_def_parse(&d, def, def_len, &st);
     if (!rc)
-        rc = start_held(&d, &server, &st);
+        rc = start_held(&d, opts, &server, &st);
     if (!rc)
         *ret = wrap(server, d.host);
     server_def_done(&d);
-    return rc ? tell(error, &st) : MST_OK;
+    return rc ? error_tell(error, &st) : MST_OK;
 }
 
 enum mst_code mst_server_start(mst_server *s, struct mst_error *error)
@@ -115,7 +123,7 @@ enum mst_code mst_server_start(mst_server *s, struct mst_error *error)
     if (elsewhere(s)) {
         status_set(&st, MST_FAILED_PRECONDITION,
                    "This server belongs to the parent process.");
-        return tell(error, &st);
+        return error_tell(error, &st);
     }
     pthread_mutex_lock(&s->lock);
     if (s->state >= STOPPING)
@@ -123,7 +131,7 @@ enum mst_code mst_server_start(mst_server *s, struct mst_error *error)
     else if (s->state == HELD && !server_serve(s->server, &st))
         s->state = SERVING;
     pthread_mutex_unlock(&s->lock);
-    return st.code ? tell(error, &st) : MST_OK;
+    return st.code ? error_tell(error, &st) : MST_OK;
 }
 
 /* Whether it is this caller that has to do it. */

@@ -15,48 +15,81 @@
 #define POOLED 1
 #endif
 
-/*
- * Small buffers: header and data in one piece, the data's room a power of two
- * from 256 bytes on. Each thread keeps some of each class for itself, up to
- * KEEP of them or KEEP_BYTES; what is beyond goes to malloc.
- */
-#define HEAD                                                                   \
-    ((sizeof(struct buffer) + BUFFER_ALIGN - 1) & ~(size_t)(BUFFER_ALIGN - 1))
+/* Small buffers: record and data in one piece, the data's room a power of two
+ * from 256 bytes on. */
 #define CLASS_MIN   8
-#define CLASS_COUNT 10
-#define KEEP        64
-#define KEEP_BYTES  ((size_t)512 << 10)
+#define CLASS_COUNT 9
+#define KEEP_BYTES  ((size_t)1 << 20)  /* of a class, by a thread */
+#define FEW_BYTES   ((size_t)64 << 10) /* of these, made by others */
+#define OWED_BYTES  ((size_t)4 << 20)  /* to a thread, by the others */
 #define HUGE_PAGE   ((size_t)2 << 20)
+#define SHARDS      64
 
+_Static_assert((BUFFER_LARGE >> CLASS_MIN) == 1u << (CLASS_COUNT - 1),
+               "the largest class is that below BUFFER_LARGE");
+
+/*
+ * What a thread keeps. It outlives the thread, since others may owe it
+ * something: the next thread takes it over.
+ */
 struct cache {
     struct buffer *first[CLASS_COUNT];
-    unsigned count[CLASS_COUNT];
+    size_t bytes[CLASS_COUNT];
+    struct cache *next; /* in the list of all, which only grows */
+    atomic_bool taken;  /* by a thread that runs */
+    atomic_llong live;  /* bytes made less bytes ended here; only its own
+                           thread writes it, the sum is what counts */
+    /* Made here and ended elsewhere. */
+    _Alignas(64) struct buffer *_Atomic owed;
+    atomic_size_t owed_bytes;
 };
 
 static pthread_key_t cache_key;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+static struct cache *_Atomic caches;
 static _Thread_local struct cache *cache;
 
 /* Large buffers that wait for reuse, newest first. */
-static pthread_mutex_t large_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct buffer *large_first;
-static size_t large_idle; /* under large_lock */
-static atomic_size_t live;
+static struct shard {
+    pthread_mutex_t lock;
+    struct buffer *first; /* under lock */
+    size_t idle;          /* bytes, under lock */
+} shards[SHARDS] = { [0 ... SHARDS - 1] = { .lock =
+                                                PTHREAD_MUTEX_INITIALIZER } };
 static atomic_size_t limit; /* 0: not asked for yet */
+
+/* ---- small ones ---- */
+
+static int class_of(size_t size)
+{
+    return size <= (size_t)1 << CLASS_MIN
+               ? 0
+               : 64 - __builtin_clzl(size - 1) - CLASS_MIN;
+}
+
+static void free_list(struct buffer *b)
+{
+    while (b) {
+        struct buffer *next = b->next;
+
+        free(b);
+        b = next;
+    }
+}
 
 static void cache_end(void *arg)
 {
     struct cache *c = arg;
 
-    for (int i = 0; i < CLASS_COUNT; i++)
-        while (c->first[i]) {
-            struct buffer *b = c->first[i];
-
-            c->first[i] = b->next;
-            free(b);
-        }
-    free(c);
+    for (int i = 0; i < CLASS_COUNT; i++) {
+        free_list(c->first[i]);
+        c->first[i] = NULL;
+        c->bytes[i] = 0;
+    }
+    free_list(atomic_exchange(&c->owed, NULL));
+    atomic_store(&c->owed_bytes, 0);
     cache = NULL;
+    atomic_store(&c->taken, false);
 }
 
 static void cache_make_key(void)
@@ -64,68 +97,129 @@ static void cache_make_key(void)
     CHECK(!pthread_key_create(&cache_key, cache_end));
 }
 
+static struct cache *cache_adopt(void)
+{
+    struct cache *c;
+
+    for (c = atomic_load(&caches); c; c = c->next) {
+        bool no = false;
+
+        if (atomic_compare_exchange_strong(&c->taken, &no, true))
+            return c;
+    }
+    c = aligned_alloc(64, sizeof(*c));
+    CHECK(c);
+    memset(c, 0, sizeof(*c));
+    atomic_init(&c->taken, true);
+    c->next = atomic_load(&caches);
+    while (!atomic_compare_exchange_weak(&caches, &c->next, c))
+        ;
+    return c;
+}
+
 static struct cache *cache_get(void)
 {
     if (UNLIKELY(!cache)) {
         pthread_once(&cache_once, cache_make_key);
-        cache = MEM_NEW(struct cache);
+        cache = cache_adopt();
         pthread_setspecific(cache_key, cache);
     }
     return cache;
 }
 
-static int class_of(size_t size)
+/* False when the thread has enough of them. */
+static bool keep(struct cache *own, struct buffer *b, size_t most)
 {
-    int c = 0;
+    int c = class_of(b->room);
 
-    while (((size_t)1 << (CLASS_MIN + c)) < size)
-        c++;
-    return c;
+    if (own->bytes[c] + b->room > most)
+        return false;
+    b->next = own->first[c];
+    own->first[c] = b;
+    own->bytes[c] += b->room;
+    return true;
+}
+
+/* False when there is no such thread any more, or it is owed enough. */
+static bool give_back(struct cache *to, struct buffer *b)
+{
+    if (!atomic_load_explicit(&to->taken, memory_order_relaxed) ||
+        atomic_load_explicit(&to->owed_bytes, memory_order_relaxed) >=
+            OWED_BYTES)
+        return false;
+    atomic_fetch_add_explicit(&to->owed_bytes, b->room, memory_order_relaxed);
+    b->next = atomic_load_explicit(&to->owed, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(
+        &to->owed, &b->next, b, memory_order_release, memory_order_relaxed))
+        ;
+    return true;
+}
+
+/* Takes over what others owe. */
+static void collect(struct cache *own)
+{
+    struct buffer *b;
+
+    if (!atomic_load_explicit(&own->owed, memory_order_relaxed))
+        return;
+    b = atomic_exchange_explicit(&own->owed, NULL, memory_order_acquire);
+    while (b) {
+        struct buffer *next = b->next;
+
+        atomic_fetch_sub_explicit(&own->owed_bytes, b->room,
+                                  memory_order_relaxed);
+        if (!keep(own, b, KEEP_BYTES))
+            free(b);
+        b = next;
+    }
 }
 
 static void small_release(struct buffer *b)
 {
-    int c = class_of(b->room);
-    struct cache *own;
+    struct cache *own = cache_get(), *home = b->arg;
 
-    if (!POOLED) {
-        free(b);
+    if (POOLED &&
+        (home == own ? keep(own, b, KEEP_BYTES)
+                     : keep(own, b, FEW_BYTES) || give_back(home, b) ||
+                           keep(own, b, KEEP_BYTES)))
         return;
-    }
-    own = cache_get();
-    if (own->count[c] >= MIN(KEEP, KEEP_BYTES / b->room)) {
-        free(b);
-        return;
-    }
-    b->next = own->first[c];
-    own->first[c] = b;
-    own->count[c]++;
+    free(b);
 }
 
-static struct buffer *small_new(size_t size)
+static struct buffer *small_new(struct cache *own, size_t size)
 {
     int c = class_of(size);
     size_t room = (size_t)1 << (CLASS_MIN + c);
     struct buffer *b;
 
     if (POOLED) {
-        struct cache *own = cache_get();
-
+        if (UNLIKELY(!own->first[c]))
+            collect(own);
         b = own->first[c];
-        if (b) {
+        if (LIKELY(b)) {
             own->first[c] = b->next;
-            own->count[c]--;
+            own->bytes[c] -= room;
+            b->arg = own;
             return b;
         }
     }
     b = aligned_alloc(BUFFER_ALIGN,
-                      HEAD + (POOLED ? room : (size + 63) & ~(size_t)63));
+                      BUFFER_HEAD +
+                          (POOLED ? room : (size + 63) & ~(size_t)63));
     if (b) {
-        b->data = (uint8_t *)b + HEAD;
+        b->data = (uint8_t *)b + BUFFER_HEAD;
         b->room = room;
         b->release = small_release;
+        b->arg = own;
     }
     return b;
+}
+
+/* ---- large ones ---- */
+
+static struct shard *shard_of(size_t room)
+{
+    return &shards[(room >> 12) * 0x9e3779b97f4a7c15ull >> 58];
 }
 
 static void large_free(struct buffer *b)
@@ -136,40 +230,54 @@ static void large_free(struct buffer *b)
 
 static void large_release(struct buffer *b)
 {
+    struct shard *s = shard_of(b->room);
+
     if (!POOLED) {
         large_free(b);
         return;
     }
     b->idle_since_ms = clock_ms();
-    pthread_mutex_lock(&large_lock);
-    b->next = large_first;
-    large_first = b;
-    large_idle += b->room;
-    pthread_mutex_unlock(&large_lock);
+    pthread_mutex_lock(&s->lock);
+    b->next = s->first;
+    s->first = b;
+    s->idle += b->room;
+    pthread_mutex_unlock(&s->lock);
 }
 
 static struct buffer *large_reuse(size_t room)
 {
+    struct shard *s = shard_of(room);
     struct buffer **at, *b;
 
-    pthread_mutex_lock(&large_lock);
-    for (at = &large_first; (b = *at); at = &b->next)
+    pthread_mutex_lock(&s->lock);
+    for (at = &s->first; (b = *at); at = &b->next)
         if (b->room == room) {
             *at = b->next;
-            large_idle -= room;
+            s->idle -= room;
             break;
         }
-    pthread_mutex_unlock(&large_lock);
+    pthread_mutex_unlock(&s->lock);
     return b;
+}
+
+/* Rounded up to a multiple of an eighth of its power of two: sizes that differ
+ * from step to step find each other's memory. What is never written takes no
+ * memory. 0 when there is no such size. */
+static size_t large_room(size_t size)
+{
+    size_t step = (size_t)1 << (63 - __builtin_clzl(size));
+
+    step = MAX(step / 8, (size_t)4096);
+    return size > SIZE_MAX - step ? 0 : (size + step - 1) & ~(step - 1);
 }
 
 static struct buffer *large_new(size_t size)
 {
-    size_t room = (size + 4095) & ~(size_t)4095;
+    size_t room = large_room(size);
     struct buffer *b;
     void *data;
 
-    if (room < size)
+    if (!room)
         return NULL;
     b = large_reuse(room);
     if (b)
@@ -185,6 +293,25 @@ static struct buffer *large_new(size_t size)
     b->room = room;
     b->release = large_release;
     return b;
+}
+
+/* ---- all of them ---- */
+
+static void count_live(struct cache *own, long long bytes)
+{
+    atomic_store_explicit(
+        &own->live,
+        atomic_load_explicit(&own->live, memory_order_relaxed) + bytes,
+        memory_order_relaxed);
+}
+
+static size_t live_bytes(void)
+{
+    long long sum = 0;
+
+    for (struct cache *c = atomic_load(&caches); c; c = c->next)
+        sum += atomic_load_explicit(&c->live, memory_order_relaxed);
+    return sum > 0 ? (size_t)sum : 0;
 }
 
 static size_t limit_get(void)
@@ -206,27 +333,26 @@ void buffer_limit(size_t bytes)
 
 bool buffer_within_limit(size_t size)
 {
-    size_t used = atomic_load_explicit(&live, memory_order_relaxed);
     size_t max = limit_get();
 
-    return size <= max && used <= max - size;
+    return size <= max && live_bytes() <= max - size;
 }
 
 struct buffer *buffer_new(size_t size)
 {
+    struct cache *own = cache_get();
     struct buffer *b = NULL;
 
     if (size < BUFFER_LARGE)
-        b = small_new(size);
+        b = small_new(own, size);
     else if (buffer_within_limit(size))
         b = large_new(size);
-
     if (!b)
         return NULL;
     atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
     b->size = size;
     b->next = NULL;
-    atomic_fetch_add_explicit(&live, b->room, memory_order_relaxed);
+    count_live(own, (long long)b->room);
     return b;
 }
 
@@ -258,54 +384,56 @@ struct buffer *buffer_wrap(void *data, size_t size, void (*free_fn)(void *),
     return &w->b;
 }
 
-struct buffer *buffer_ref(struct buffer *b)
+void buffer_end(struct buffer *b)
 {
-    if (b)
-        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
-    return b;
-}
-
-void buffer_unref(struct buffer *b)
-{
-    if (!b)
-        return;
-    if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_release) != 1)
-        return;
-    atomic_thread_fence(memory_order_acquire);
-#ifdef BASE_TSAN
-    (void)atomic_load_explicit(&b->refs, memory_order_acquire);
-#endif
-    atomic_fetch_sub_explicit(&live, b->room, memory_order_relaxed);
+    if (b->room)
+        count_live(cache_get(), -(long long)b->room);
     b->release(b);
 }
 
-void buffer_trim(uint64_t age_ms)
+/* Takes those that were idle for so long out of a shard. */
+static struct buffer *take_old(struct shard *s, uint64_t now, uint64_t age_ms)
 {
-    uint64_t now = clock_ms();
     struct buffer **at, *b, *gone = NULL;
 
-    pthread_mutex_lock(&large_lock);
-    for (at = &large_first; (b = *at);) {
+    pthread_mutex_lock(&s->lock);
+    for (at = &s->first; (b = *at);) {
         if (now - b->idle_since_ms < age_ms) {
             at = &b->next;
             continue;
         }
         *at = b->next;
-        large_idle -= b->room;
+        s->idle -= b->room;
         b->next = gone;
         gone = b;
     }
-    pthread_mutex_unlock(&large_lock);
-    while ((b = gone)) {
-        gone = b->next;
-        large_free(b);
+    pthread_mutex_unlock(&s->lock);
+    return gone;
+}
+
+void buffer_trim(uint64_t age_ms)
+{
+    uint64_t now = clock_ms();
+
+    for (int i = 0; i < SHARDS; i++) {
+        struct buffer *b = take_old(&shards[i], now, age_ms);
+
+        while (b) {
+            struct buffer *next = b->next;
+
+            large_free(b);
+            b = next;
+        }
     }
 }
 
 void buffer_usage(size_t *ret_live, size_t *ret_idle)
 {
-    pthread_mutex_lock(&large_lock);
-    *ret_idle = large_idle;
-    pthread_mutex_unlock(&large_lock);
-    *ret_live = atomic_load(&live);
+    *ret_idle = 0;
+    for (int i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&shards[i].lock);
+        *ret_idle += shards[i].idle;
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+    *ret_live = live_bytes();
 }

@@ -2,12 +2,21 @@
  * Refcounted memory: what tensors lie in and what sockets read into and write
  * from, so that the two towers share bytes without a copy.
  *
- * Buffers come from a pool. Small ones are kept by size class and thread;
- * large ones (from BUFFER_LARGE) by exact size, with huge pages where the
- * kernel has them, because fresh pages cost more than the network does. Large
- * buffers that nobody asked for in the last seconds go back to the system, see
- * buffer_trim(). Sanitizer builds do not pool, so that they see every end of
- * life.
+ * Buffers come from a pool. What is kept, and for how long:
+ *
+ * Small ones are powers of two. The thread that ends one keeps it, up to 1 MB
+ * of a class. Of those that another thread made it keeps 64 KB of a class; the
+ * rest goes back to where it came from, by one atomic operation and without a
+ * lock: values that are always made on one thread and ended on another
+ * circulate. A thread is owed up to 4 MB; what is beyond all this is freed. A
+ * thread's end frees what it kept.
+ *
+ * Large ones (from BUFFER_LARGE) are kept for all threads, under locks by size
+ * class, eight classes a power of two; with huge pages where the kernel has
+ * them, because fresh pages cost more than the network does. Those that nobody
+ * asked for in the last seconds go back to the system, see buffer_trim().
+ *
+ * Sanitizer builds do not pool, so that they see every end of life.
  *
  * Threads: all functions may be called from any.
  */
@@ -20,6 +29,9 @@
 
 #define BUFFER_ALIGN 64
 #define BUFFER_LARGE (64u << 10)
+/* Of a small buffer: its data lies so far behind its record. */
+#define BUFFER_HEAD                                                            \
+    ((sizeof(struct buffer) + BUFFER_ALIGN - 1) & ~(size_t)(BUFFER_ALIGN - 1))
 
 struct buffer {
     atomic_uint refs;
@@ -39,14 +51,30 @@ struct buffer *buffer_new(size_t size);
 /* Memory of someone else's: free_fn(arg) is called with the last reference. */
 struct buffer *buffer_wrap(void *data, size_t size, void (*free_fn)(void *),
                            void *arg);
-struct buffer *buffer_ref(struct buffer *b);
-void buffer_unref(struct buffer *b); /* accepts NULL */
 
 /* Nobody else holds it: it may be written in place. */
 static inline bool buffer_unique(const struct buffer *b)
 {
     return atomic_load_explicit(&((struct buffer *)b)->refs,
                                 memory_order_acquire) == 1;
+}
+
+static inline struct buffer *buffer_ref(struct buffer *b) /* accepts NULL */
+{
+    if (b)
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    return b;
+}
+
+void buffer_end(struct buffer *b); /* after the last reference: unref's */
+
+/* Accepts NULL. Who has the only reference needs no atomic operation to give
+ * it up: nobody is left who could take another. */
+static inline void buffer_unref(struct buffer *b)
+{
+    if (b && (buffer_unique(b) || atomic_fetch_sub_explicit(
+                                      &b->refs, 1, memory_order_acq_rel) == 1))
+        buffer_end(b);
 }
 
 /* What all live buffers together may come to; beyond it buffer_new() answers

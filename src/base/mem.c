@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+
 static void *mem_got(void *ptr)
 {
     if (!ptr) {
@@ -71,4 +73,37 @@ char *mem_printf(const char *fmt, ...)
 void mem_free(void *ptr)
 {
     free(ptr);
+}
+
+static void large_release(struct buffer *b)
+{
+    free(b);
+}
+
+/* Always with the record before the data, so that mem_give() finds it. */
+static struct buffer *large_take(size_t size)
+{
+    struct buffer *b;
+
+    CHECK(size < SIZE_MAX - BUFFER_HEAD);
+    b = mem_got(malloc(BUFFER_HEAD + size));
+    *b = (struct buffer){ .refs = 1,
+                          .data = (uint8_t *)b + BUFFER_HEAD,
+                          .size = size,
+                          .release = large_release };
+    return b;
+}
+
+void *mem_take(size_t size)
+{
+    struct buffer *b =
+        size < BUFFER_LARGE ? mem_got(buffer_new(size)) : large_take(size);
+
+    return memset(b->data, 0, size);
+}
+
+void mem_give(void *ptr)
+{
+    if (ptr)
+        buffer_unref((struct buffer *)((uint8_t *)ptr - BUFFER_HEAD));
 }

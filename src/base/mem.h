@@ -17,7 +17,13 @@ char *mem_strn(const char *text, size_t len); /* NUL-terminated */
 char *mem_printf(const char *fmt, ...) PRINTF(1, 2);
 void mem_free(void *ptr);
 
-#define MEM_NEW(type) ((type *)mem_new(sizeof(type)))
+/* Zeroed memory of what comes and goes with every step or call: it is kept for
+ * reuse as small buffers are (base/buffer.h). */
+void *mem_take(size_t size);
+void mem_give(void *ptr); /* accepts NULL */
+
+#define MEM_NEW(type)  ((type *)mem_new(sizeof(type)))
+#define MEM_TAKE(type) ((type *)mem_take(sizeof(type)))
 
 /* Makes room for one more element in a growing array and returns its place. */
 #define MEM_PUSH(array, count, cap)                                            \

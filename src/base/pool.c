@@ -7,31 +7,113 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
+/* How much longer than asked for a piece of a loop may be. */
+#define GRAIN_MAX 16
+
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct pool_job *first, **last; /* under lock */
-    int idle;                       /* under lock */
-    bool stopping;                  /* under lock */
+    struct split *splits;           /* under lock: loops that may be joined */
+    atomic_int queued;              /* jobs; changed under lock */
+    atomic_int idle; /* threads asleep and not called; changed under lock */
+    int called;      /* under lock: threads that shall wake */
+    bool stopping;   /* under lock */
     int count;
     pthread_t threads[];
 };
+
+/*
+ * A split loop, on its caller's stack. The caller and its helpers draw pieces
+ * from one counter. A helper looks between two pieces whether a job waits, and
+ * leaves for it. The caller goes on to the end, takes the loop off the list,
+ * and waits for those who are still in a piece.
+ */
+struct split {
+    struct split *prev, *next; /* under pool->lock */
+    atomic_llong at;
+    int64_t n, grain;
+    atomic_int helpers; /* in it now; changed under pool->lock */
+    int helpers_max;
+    void (*fn)(void *, int64_t, int64_t);
+    void *arg;
+    pthread_cond_t done;
+};
+
+/* Under lock: has one more thread get up, if there is one. */
+static bool call_one(struct pool *p)
+{
+    int idle = atomic_load_explicit(&p->idle, memory_order_relaxed);
+
+    if (!idle)
+        return false;
+    atomic_store_explicit(&p->idle, idle - 1, memory_order_relaxed);
+    p->called++;
+    pthread_cond_signal(&p->wake);
+    return true;
+}
+
+static bool split_left(struct split *s)
+{
+    return atomic_load_explicit(&s->at, memory_order_relaxed) < s->n;
+}
+
+/* p: a helper's, which leaves when a job waits. NULL: the caller's. */
+static void split_work(struct split *s, struct pool *p)
+{
+    int64_t begin;
+
+    while (!(p && atomic_load_explicit(&p->queued, memory_order_relaxed)) &&
+           (begin = atomic_fetch_add_explicit(&s->at, s->grain,
+                                              memory_order_relaxed)) < s->n)
+        s->fn(s->arg, begin, MIN(begin + s->grain, s->n));
+}
+
+/* Under lock, which it lets go of while it helps. */
+static bool split_help(struct pool *p)
+{
+    struct split *s;
+
+    for (s = p->splits; s; s = s->next)
+        if (split_left(s) && atomic_load(&s->helpers) < s->helpers_max)
+            break;
+    if (!s)
+        return false;
+    atomic_fetch_add(&s->helpers, 1);
+    pthread_mutex_unlock(&p->lock);
+    split_work(s, p);
+    pthread_mutex_lock(&p->lock);
+    if (atomic_fetch_sub(&s->helpers, 1) == 1)
+        pthread_cond_signal(&s->done);
+    return true;
+}
+
+/* Under lock: until it is called. */
+static void sleep_here(struct pool *p)
+{
+    atomic_fetch_add(&p->idle, 1);
+    while (!p->called && !p->stopping)
+        pthread_cond_wait(&p->wake, &p->lock);
+    if (p->called)
+        p->called--;
+    else
+        atomic_fetch_sub(&p->idle, 1);
+}
 
 static struct pool_job *next_job(struct pool *p)
 {
     struct pool_job *job;
 
     pthread_mutex_lock(&p->lock);
-    while (!p->first && !p->stopping) {
-        p->idle++;
-        pthread_cond_wait(&p->wake, &p->lock);
-        p->idle--;
-    }
+    while (!p->first && !p->stopping)
+        if (!split_help(p))
+            sleep_here(p);
     job = p->first;
     if (job) {
         p->first = job->next;
         if (!p->first)
             p->last = &p->first;
+        atomic_fetch_sub(&p->queued, 1);
     }
     pthread_mutex_unlock(&p->lock);
     return job;
@@ -83,105 +165,76 @@ int pool_threads(const struct pool *p)
     return p->count;
 }
 
+int pool_idle(struct pool *p)
+{
+    return atomic_load_explicit(&p->idle, memory_order_relaxed);
+}
+
 void pool_post(struct pool *p, struct pool_job *job)
 {
     job->next = NULL;
     pthread_mutex_lock(&p->lock);
     *p->last = job;
     p->last = &job->next;
-    if (p->idle)
-        pthread_cond_signal(&p->wake);
+    atomic_fetch_add(&p->queued, 1);
+    call_one(p);
     pthread_mutex_unlock(&p->lock);
 }
 
-/*
- * A split loop. The caller and its helpers draw pieces from one counter. A
- * helper that comes when all pieces are gone must still find the loop there,
- * so it is counted, and the last one out frees it.
- */
-struct split {
-    atomic_llong next;
-    atomic_llong left; /* pieces not yet done */
-    atomic_int users;
-    int64_t n, grain;
-    void (*fn)(void *, int64_t, int64_t);
-    void *arg;
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    struct {
-        struct pool_job job;
-        struct split *split;
-    } helper[];
-};
-
-static void split_leave(struct split *s)
+static void split_open(struct pool *p, struct split *s)
 {
-    if (atomic_fetch_sub(&s->users, 1) != 1)
-        return;
-    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_lock(&p->lock);
+    s->next = p->splits;
+    if (s->next)
+        s->next->prev = s;
+    p->splits = s;
+    for (int i = 0; i < s->helpers_max && call_one(p); i++)
+        ;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void split_close(struct pool *p, struct split *s)
+{
+    pthread_mutex_lock(&p->lock);
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        p->splits = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    while (atomic_load(&s->helpers))
+        pthread_cond_wait(&s->done, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void split_for(struct pool *p, int64_t pieces, struct split *s)
+{
+    int64_t most;
+
+    s->helpers_max = (int)MIN((int64_t)p->count, pieces - 1);
+    /* No more pieces than three a thread, as long as they are not too long for
+     * others to wait for. */
+    most = 3 * (s->helpers_max + 1);
+    if (pieces > most)
+        s->grain = MIN((s->n + most - 1) / most, s->grain * GRAIN_MAX);
+    pthread_cond_init(&s->done, NULL);
+    split_open(p, s);
+    split_work(s, NULL);
+    split_close(p, s);
     pthread_cond_destroy(&s->done);
-    mem_free(s);
-}
-
-static void split_work(struct split *s)
-{
-    int64_t begin;
-
-    while ((begin = atomic_fetch_add(&s->next, s->grain)) < s->n) {
-        s->fn(s->arg, begin, MIN(begin + s->grain, s->n));
-        if (atomic_fetch_sub(&s->left, 1) == 1) {
-            pthread_mutex_lock(&s->lock);
-            pthread_cond_signal(&s->done);
-            pthread_mutex_unlock(&s->lock);
-        }
-    }
-}
-
-static void split_help(struct pool_job *job)
-{
-    struct split *s = *(struct split **)(job + 1);
-
-    split_work(s);
-    split_leave(s);
 }
 
 void pool_for(struct pool *p, int64_t n, int64_t grain,
               void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {
     int64_t pieces = grain > 0 ? (n + grain - 1) / grain : 1;
-    struct split *s;
-    int helpers;
 
     if (n <= 0)
         return;
-    if (!p || pieces <= 1) {
+    if (!p || pieces <= 1)
         fn(arg, 0, n);
-        return;
-    }
-    helpers = (int)MIN((int64_t)p->count, pieces - 1);
-    /* No more pieces than three a thread: each costs an atomic operation. */
-    if (pieces > 3 * (helpers + 1)) {
-        grain = (n + 3 * (helpers + 1) - 1) / (3 * (helpers + 1));
-        pieces = (n + grain - 1) / grain;
-    }
-    s = mem_new(sizeof(*s) + (size_t)helpers * sizeof(s->helper[0]));
-    atomic_init(&s->left, pieces);
-    atomic_init(&s->users, helpers + 1);
-    s->n = n;
-    s->grain = grain;
-    s->fn = fn;
-    s->arg = arg;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->done, NULL);
-    for (int i = 0; i < helpers; i++) {
-        s->helper[i].job.run = split_help;
-        s->helper[i].split = s;
-        pool_post(p, &s->helper[i].job);
-    }
-    split_work(s);
-    pthread_mutex_lock(&s->lock);
-    while (atomic_load(&s->left))
-        pthread_cond_wait(&s->done, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-    split_leave(s);
+    else
+        split_for(
+            p, pieces,
+            &(struct split){ .n = n, .grain = grain, .fn = fn, .arg = arg });
 }

@@ -3,7 +3,12 @@
  * for a peer, a queue or another job: what waits is a callback.
  *
  * pool_for() splits one loop over the pool and the caller, who always takes
- * part, so it makes progress also when every thread is busy.
+ * part, so it makes progress also when every thread is busy. Threads that help
+ * leave it between two pieces when a job is posted, and come back when there
+ * is none: a large loop takes all threads only as long as nobody else wants
+ * one.
+ *
+ * Neither allocates, and a thread is woken only when one is asleep.
  */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
@@ -22,6 +27,8 @@ struct pool *pool_new(int threads);
 /* Finishes what was posted, then ends the threads. */
 void pool_free(struct pool *p);
 int pool_threads(const struct pool *p);
+/* Threads that have nothing to do, as of a moment ago. */
+int pool_idle(struct pool *p);
 void pool_post(struct pool *p, struct pool_job *job);
 
 /* Calls fn(arg, begin, end) for pieces that cover [0, n), none shorter than

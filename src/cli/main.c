@@ -18,6 +18,10 @@ static const struct command {
     const char *summary;
 } commands[] = {
     { "serve", serve_main, "run one task of a cluster (a ps, a worker)" },
+    { "add-worker", add_worker_main, "add a worker to a job that trains" },
+    { "remove-worker", remove_worker_main, "take one out of it" },
+    { "status", status_main, "show who is in a job, and how each task is" },
+    { "train", train_main, "train a graph as a worker of a job" },
     { "ops", ops_main, "list the ops that a task can run" },
     { "version", version_main, "print the version" },
     { "help", help_main, "print this text, or that of a subcommand" },
@@ -37,7 +41,7 @@ static void print_help(FILE *out)
           "Usage: muster COMMAND [options]\n\n",
           out);
     for (size_t i = 0; i < COUNT(commands); i++)
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].summary);
     fputs("\n`muster COMMAND --help` says more.\n", out);
 }
 

@@ -139,6 +139,16 @@ static void append(char **value, const char *more)
     mem_free(old);
 }
 
+/* Takes the words that a value goes on with. */
+static void join_words(const struct option *table, char **value,
+                       struct words *w)
+{
+    while (**value && w->at < w->end && goes_on(table, *value, *w->at)) {
+        append(value, *w->at + strspn(*w->at, "-"));
+        w->at++;
+    }
+}
+
 /* A number may be negative, so that the complaint is about the number. */
 static bool starts_value(const char *word)
 {
@@ -160,10 +170,7 @@ static char *take_value(const struct option *table, struct words *w)
         value = mem_str(first + 1);
     else
         return NULL;
-    while (*value && w->at < w->end && goes_on(table, value, *w->at)) {
-        append(&value, *w->at + strspn(*w->at, "-"));
-        w->at++;
-    }
+    join_words(table, &value, w);
     return value;
 }
 
@@ -207,6 +214,12 @@ static enum mst_code set_text(const struct option *o, const char *value,
     return MST_OK;
 }
 
+static enum mst_code add_item(const char *value, struct option_words *list)
+{
+    *MEM_PUSH(list->at, list->count, list->room) = mem_str(value);
+    return MST_OK;
+}
+
 /* An empty text is a value: --worker_hosts= says that there are none. */
 static enum mst_code parse_one(const struct option *table,
                                const struct option *o, struct words *w,
@@ -229,26 +242,57 @@ static enum mst_code parse_one(const struct option *table,
                           o->name, o->value);
     else if (o->kind == OPTION_INT)
         code = set_int(o, value, field, st);
+    else if (o->kind == OPTION_LIST)
+        code = add_item(value, field);
     else
         code = set_text(o, value, field, st);
     mem_free(value);
     return code;
 }
 
-enum mst_code options_parse(const struct option *table, int argc, char **argv,
-                            void *into, struct status *st)
+static void take_word(const struct option *table, struct words *w,
+                      struct option_words *words)
+{
+    char *value = mem_str(*w->at++);
+
+    join_words(table, &value, w);
+    *MEM_PUSH(words->at, words->count, words->room) = value;
+}
+
+void option_words_done(struct option_words *words)
+{
+    for (int i = 0; i < words->count; i++)
+        mem_free(words->at[i]);
+    mem_free(words->at);
+    *words = (struct option_words){ 0 };
+}
+
+enum mst_code options_parse_words(const struct option *table, int argc,
+                                  char **argv, void *into,
+                                  struct option_words *words, struct status *st)
 {
     struct words w = { argv, argv + argc };
 
     while (w.at < w.end) {
         const struct option *o = **w.at == '-' ? find(table, *w.at) : NULL;
-        enum mst_code code =
-            o ? parse_one(table, o, &w, into, st) : unknown(table, *w.at, st);
+        enum mst_code code;
 
+        if (!o && words && starts_value(*w.at)) {
+            take_word(table, &w, words);
+            continue;
+        }
+        code =
+            o ? parse_one(table, o, &w, into, st) : unknown(table, *w.at, st);
         if (code || o->kind == OPTION_HELP)
             return code;
     }
     return MST_OK;
+}
+
+enum mst_code options_parse(const struct option *table, int argc, char **argv,
+                            void *into, struct status *st)
+{
+    return options_parse_words(table, argc, argv, into, NULL, st);
 }
 
 /* Prints text from column HELP_INDENT on, breaking at blanks. */

@@ -31,8 +31,15 @@ enum option_kind {
     OPTION_TEXT,   /* char *: joined, blanks at the joints dropped */
     OPTION_INT,    /* int, from 0 up */
     OPTION_WORD,   /* char *: one of the words in `value`, "a|b|c" */
+    OPTION_LIST,   /* struct option_words: may be given several times */
     OPTION_SWITCH, /* bool: takes no value */
     OPTION_HELP    /* the same, and what follows is not looked at */
+};
+
+/* The caller's, with option_words_done(). */
+struct option_words {
+    char **at;
+    int count, room;
 };
 
 struct option {
@@ -49,6 +56,13 @@ struct option {
 MUST_USE enum mst_code options_parse(const struct option *table, int argc,
                                      char **argv, void *into,
                                      struct status *st);
+/* The same for commands that take words beside their options ("2 w2:2222"),
+ * which are joined by the same rules. The words are the caller's. */
+MUST_USE enum mst_code options_parse_words(const struct option *table, int argc,
+                                           char **argv, void *into,
+                                           struct option_words *words,
+                                           struct status *st);
+void option_words_done(struct option_words *words);
 /* The help of every row that has one, wrapped. */
 void options_help(const struct option *table, FILE *out);
 

@@ -231,6 +231,44 @@ static void test_help_text_has_every_row_within_the_width(void **state)
     free(text);
 }
 
+static void assert_words(char **argv, int argc, const char *const *want,
+                         int count)
+{
+    struct option_words w = { 0 };
+
+    assert_int_equal(options_parse_words(table, argc, argv, &got, &w, &st), 0);
+    assert_int_equal(w.count, count);
+    for (int i = 0; i < count; i++)
+        assert_string_equal(w.at[i], want[i]);
+    option_words_done(&w);
+}
+
+static void test_words_beside_options_are_joined_as_values(void **state)
+{
+    char *plain[] = { "--quick", "2", "--ps=a:1,b:1", "w2:2222" };
+    char *blanks[] = { "--ps=a:", "1,", "b:1", "2", "w2:", "2222", "--quick" };
+    const char *want[] = { "2", "w2:2222" };
+
+    assert_words(plain, COUNT(plain), want, COUNT(want));
+    assert_true(got.quick);
+    assert_string_equal(got.ps, "a:1,b:1");
+    assert_words(blanks, COUNT(blanks), want, COUNT(want));
+    assert_string_equal(got.ps, "a:1,b:1");
+}
+
+static void test_word_may_be_a_negative_number_but_no_option(void **state)
+{
+    char *negative[] = { "-1" }, *option[] = { "2", "--quik" };
+    const char *want[] = { "-1" };
+    struct option_words w = { 0 };
+
+    assert_words(negative, 1, want, 1);
+    assert_int_equal(options_parse_words(table, 2, option, &got, &w, &st),
+                     MST_INVALID_ARGUMENT);
+    assert_non_null(strstr(st.msg, "did you mean --quick?"));
+    option_words_done(&w);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -248,6 +286,8 @@ int main(void)
         TEST(test_far_names_are_not_suggested),
         TEST(test_switch_takes_no_value),
         TEST(test_help_ends_the_parsing),
+        TEST(test_words_beside_options_are_joined_as_values),
+        TEST(test_word_may_be_a_negative_number_but_no_option),
         TEST(test_help_text_has_every_row_within_the_width),
     };
 

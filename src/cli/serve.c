@@ -10,12 +10,13 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/join.h"
 #include "cli/serve_options.h"
 #include "server/server.h"
 
 #define GRACE_MS 2000
 
-static int serve(const struct serve_options *o)
+static int serve(struct serve_options *o)
 {
     struct status st = STATUS_INIT;
     struct server *server;
@@ -24,6 +25,10 @@ static int serve(const struct serve_options *o)
 
     (void)log_set_level(o->log);
     signal(SIGPIPE, SIG_IGN);
+    if (o->join && join_cluster(o, &st)) {
+        fprintf(stderr, "muster serve: %s\n", st.msg);
+        return EXIT_FAILURE;
+    }
     sigemptyset(&stop);
     sigaddset(&stop, SIGTERM);
     sigaddset(&stop, SIGINT);
@@ -34,7 +39,9 @@ static int serve(const struct serve_options *o)
                                             .cluster = &o->cluster,
                                             .bind = o->bind,
                                             .threads = o->threads,
-                                            .loops = o->loops },
+                                            .loops = o->loops,
+                                            .state_dir = o->state_dir,
+                                            .lease_s = o->lease_s },
                      &server, &st)) {
         fprintf(stderr, "muster serve: %s\n", st.msg);
         return EXIT_FAILURE;
@@ -45,6 +52,8 @@ static int serve(const struct serve_options *o)
     sigwait(&stop, &got);
     log_line(LOG_INFO, "stopping");
     pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+    if (o->join)
+        join_leave(o);
     server_stop(server, GRACE_MS);
     return EXIT_SUCCESS;
 }

@@ -1,24 +1,18 @@
 #include "cli/serve_options.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "cli/bind.h"
 #include "cli/options.h"
 #include "cluster/spec_parse.h"
 
-/* The flags as they were given; from them the options are worked out. */
-struct flags {
-    char *ps_hosts, *worker_hosts, *cluster;
-    char *job_name, *bind, *log;
-    int task_index, threads, loops;
-    bool help;
-};
-
 #define ROW(name, kind, field, value, help)                                    \
     {                                                                          \
-        name, kind, offsetof(struct flags, field), value, help                 \
+        name, kind, offsetof(struct serve_flags, field), value, help           \
     }
 
-static const struct option table[] = {
+const struct option serve_options_table[] = {
     ROW("ps_hosts", OPTION_TEXT, ps_hosts, "HOSTS",
         "the tasks of job ps, host:port,host:port"),
     ROW("worker_hosts", OPTION_TEXT, worker_hosts, "HOSTS",
@@ -35,6 +29,23 @@ static const struct option table[] = {
         "where to listen: HOST, HOST:PORT or :PORT (all addresses). If not "
         "given: what the cluster calls this task, if that is an address of "
         "this machine or localhost, else all addresses."),
+    ROW("join", OPTION_TEXT, join, "ADDRESS",
+        "a parameter server of a job that runs: this worker asks there for its "
+        "index and the cluster, in place of the options above, and leaves when "
+        "it stops. --bind says where to listen; if not given, on all "
+        "addresses, at a port that is free."),
+    ROW("advertise", OPTION_TEXT, advertise, "HOST[:PORT]",
+        "with --join: what the others call this worker. If not given: the "
+        "address it listens on, or the one it is seen to come from."),
+    ROW("state_dir", OPTION_TEXT, state_dir, "FOLDER",
+        "where a parameter server keeps who joined and left: "
+        "$MUSTER_STATE_DIR, "
+        "$STATE_DIRECTORY, $XDG_STATE_HOME/muster or ~/.local/state/muster if "
+        "not given. \"none\": in memory only."),
+    ROW("lease", OPTION_INT, lease, "SECONDS",
+        "after which the sessions of a worker that is gone are dropped; 0 is "
+        "never. If not given: 60 for workers of muster, never for "
+        "TensorFlow's."),
     ROW("log", OPTION_WORD, log, "error|warn|info|debug",
         "how much to say on standard error; info if not given"),
     ROW("threads", OPTION_INT, threads, "N",
@@ -51,7 +62,15 @@ static const struct option table[] = {
     { 0 },
 };
 
-static void flags_done(struct flags *f)
+static char *take(char **text)
+{
+    char *taken = *text;
+
+    *text = NULL;
+    return taken;
+}
+
+static void flags_done(struct serve_flags *f)
 {
     mem_free(f->ps_hosts);
     mem_free(f->worker_hosts);
@@ -59,6 +78,9 @@ static void flags_done(struct flags *f)
     mem_free(f->job_name);
     mem_free(f->bind);
     mem_free(f->log);
+    mem_free(f->state_dir);
+    mem_free(f->join);
+    mem_free(f->advertise);
 }
 
 void serve_options_done(struct serve_options *o)
@@ -68,6 +90,9 @@ void serve_options_done(struct serve_options *o)
     mem_free(o->address);
     mem_free(o->bind);
     mem_free(o->log);
+    mem_free(o->state_dir);
+    mem_free(o->join);
+    mem_free(o->advertise);
     *o = (struct serve_options){ 0 };
 }
 
@@ -78,11 +103,11 @@ void serve_options_help(FILE *out)
           "place of\ntf.distribute.Server. The cluster and the task come from "
           "the options, or from\nthe environment variable TF_CONFIG.\n\n",
           out);
-    options_help(table, out);
+    options_help(serve_options_table, out);
 }
 
 static enum mst_code cluster_from_flags(struct cluster_spec *spec,
-                                        const struct flags *f,
+                                        const struct serve_flags *f,
                                         struct status *st)
 {
     enum mst_code code = MST_OK;
@@ -102,8 +127,8 @@ static enum mst_code cluster_from_flags(struct cluster_spec *spec,
 
 /* The cluster and, when TF_CONFIG has it and no flag does, the task. */
 static enum mst_code take_cluster(struct serve_options *o,
-                                  const struct flags *f, const char *tf_config,
-                                  struct status *st)
+                                  const struct serve_flags *f,
+                                  const char *tf_config, struct status *st)
 {
     struct cluster_spec other;
     enum mst_code code;
@@ -134,8 +159,8 @@ static enum mst_code take_cluster(struct serve_options *o,
     return cluster_spec_check(&o->cluster, st);
 }
 
-static enum mst_code take_task(struct serve_options *o, const struct flags *f,
-                               struct status *st)
+static enum mst_code take_task(struct serve_options *o,
+                               const struct serve_flags *f, struct status *st)
 {
     const char *address;
     enum mst_code code;
@@ -159,27 +184,65 @@ static enum mst_code take_task(struct serve_options *o, const struct flags *f,
     return code;
 }
 
+/* With --join everything else is to be asked for. */
+static enum mst_code take_join(struct serve_options *o, struct serve_flags *f,
+                               struct status *st)
+{
+    struct cluster_address parts;
+
+    if (f->ps_hosts || f->worker_hosts || f->cluster || f->task_index >= 0)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "With --join the cluster and the task are asked for: "
+                          "give no --ps_hosts, --worker_hosts, --cluster or "
+                          "--task_index");
+    o->join = take(&f->join);
+    o->bind = take(&f->bind);
+    o->job_name = f->job_name ? take(&f->job_name) : mem_str("worker");
+    return cluster_address_split(
+        strstr(o->join, "://") ? strstr(o->join, "://") + 3 : o->join, &parts,
+        st);
+}
+
+enum mst_code serve_options_take(struct serve_options *o, struct serve_flags *f,
+                                 const char *tf_config, struct status *st)
+{
+    enum mst_code code;
+
+    *o = (struct serve_options){ 0 };
+    o->help = f->help;
+    o->log = mem_str(f->log ? f->log : "info");
+    o->threads = f->threads;
+    o->loops = f->loops;
+    o->lease_s = f->lease < 0 ? 0 : f->lease == 0 ? -1 : f->lease;
+    o->state_dir = take(&f->state_dir);
+    o->advertise = take(&f->advertise);
+    if (f->help) {
+        code = MST_OK;
+    } else if (f->join) {
+        code = take_join(o, f, st);
+    } else {
+        code = take_cluster(o, f, tf_config, st);
+        if (!code)
+            code = take_task(o, f, st);
+        if (!code)
+            code = bind_choose(f->bind, o->address, &o->bind, st);
+    }
+    flags_done(f);
+    return code;
+}
+
 enum mst_code serve_options_parse(struct serve_options *o, int argc,
                                   char **argv, const char *tf_config,
                                   struct status *st)
 {
-    struct flags f = { .task_index = -1 };
+    struct serve_flags f = { .task_index = -1, .lease = -1 };
     enum mst_code code;
 
     *o = (struct serve_options){ 0 };
-    code = options_parse(table, argc, argv, &f, st);
-    o->help = f.help;
-    if (code || f.help)
-        goto out;
-    o->log = mem_str(f.log ? f.log : "info");
-    o->threads = f.threads;
-    o->loops = f.loops;
-    code = take_cluster(o, &f, tf_config, st);
-    if (!code)
-        code = take_task(o, &f, st);
-    if (!code)
-        code = bind_choose(f.bind, o->address, &o->bind, st);
-out:
-    flags_done(&f);
-    return code;
+    code = options_parse(serve_options_table, argc, argv, &f, st);
+    if (code) {
+        flags_done(&f);
+        return code;
+    }
+    return serve_options_take(o, &f, tf_config, st);
 }

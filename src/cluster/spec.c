@@ -87,8 +87,7 @@ enum mst_code cluster_address_split(const char *text,
     return MST_OK;
 }
 
-/* TensorFlow's rule for the job part of a device name. */
-static bool job_name_valid(const char *name)
+bool cluster_job_valid(const char *name)
 {
     if (!isalpha((unsigned char)*name))
         return false;
@@ -141,7 +140,7 @@ enum mst_code cluster_spec_add(struct cluster_spec *spec, const char *job,
     enum mst_code code;
     int at;
 
-    if (!job_name_valid(job))
+    if (!cluster_job_valid(job))
         return status_set(st, MST_INVALID_ARGUMENT,
                           "\"%s\" is no job name: letters, digits and '_', "
                           "beginning with a letter",
@@ -163,6 +162,19 @@ enum mst_code cluster_spec_add(struct cluster_spec *spec, const char *job,
             sizeof(*j->tasks) * (size_t)(j->count - 1 - at));
     j->tasks[at] = (struct cluster_task){ task, mem_str(address) };
     return MST_OK;
+}
+
+void cluster_spec_remove(struct cluster_spec *spec, const char *job, int task)
+{
+    struct cluster_job *j = find_job(spec, job);
+    int at = j ? task_place(j, task) : 0;
+
+    if (!j || at == j->count || j->tasks[at].index != task)
+        return;
+    mem_free(j->tasks[at].address);
+    j->count--;
+    memmove(&j->tasks[at], &j->tasks[at + 1],
+            sizeof(*j->tasks) * (size_t)(j->count - at));
 }
 
 void cluster_spec_copy(struct cluster_spec *dst, const struct cluster_spec *src)

@@ -8,7 +8,7 @@
  * were named, tasks are sorted by index. Addresses are checked when they come
  * in, so whoever holds a spec may split any of them. Reading the text forms
  * (flags, TF_CONFIG) is spec_parse.h's matter; what may change while a job
- * runs will be the membership table's.
+ * runs is the membership table's (members.h).
  */
 #ifndef CLUSTER_SPEC_H
 #define CLUSTER_SPEC_H
@@ -51,6 +51,8 @@ void cluster_spec_copy(struct cluster_spec *dst,
 MUST_USE enum mst_code cluster_spec_add(struct cluster_spec *spec,
                                         const char *job, int task,
                                         const char *address, struct status *st);
+/* Takes a task out, if it is there. */
+void cluster_spec_remove(struct cluster_spec *spec, const char *job, int task);
 /* No address may serve two tasks. */
 MUST_USE enum mst_code cluster_spec_check(const struct cluster_spec *spec,
                                           struct status *st);
@@ -68,6 +70,8 @@ MUST_USE enum mst_code cluster_spec_find(const struct cluster_spec *spec,
 /* Tasks of all jobs. */
 int cluster_spec_size(const struct cluster_spec *spec);
 
+/* TensorFlow's rule for the job part of a device name. */
+bool cluster_job_valid(const char *name);
 /* Splits "host:port" and "[v6]:port". The message begins as TensorFlow's
  * does. Port 0 is taken: it asks the kernel for one. */
 MUST_USE enum mst_code cluster_address_split(const char *text,

@@ -9,14 +9,13 @@
 
 #include "base/mem.h"
 
-/* A copy without blanks. */
-static char *squeeze(const char *text, size_t len)
+char *spec_parse_squeeze(const char *text)
 {
-    char *copy = mem_strn(text, len), *to = copy;
+    char *copy = mem_str(text), *to = copy;
 
-    for (const char *c = copy; *c; c++)
-        if (!isspace((unsigned char)*c))
-            *to++ = *c;
+    for (; *text; text++)
+        if (!isspace((unsigned char)*text))
+            *to++ = *text;
     *to = 0;
     return copy;
 }
@@ -38,7 +37,7 @@ static int index_parse(const char *text)
 enum mst_code spec_parse_hosts(struct cluster_spec *spec, const char *job,
                                int first, const char *list, struct status *st)
 {
-    char *text = squeeze(list, strlen(list)), *item, *rest = text;
+    char *text = spec_parse_squeeze(list), *item, *rest = text;
     enum mst_code code = MST_OK;
 
     for (int task = first; *text && (item = strsep(&rest, ",")); task++) {
@@ -50,6 +49,20 @@ enum mst_code spec_parse_hosts(struct cluster_spec *spec, const char *job,
             break;
     }
     mem_free(text);
+    return code;
+}
+
+enum mst_code spec_parse_def(struct cluster_spec *spec,
+                             const Tensorflow__ClusterDef *def,
+                             struct status *st)
+{
+    enum mst_code code = MST_OK;
+
+    for (size_t j = 0; j < def->n_job; j++)
+        for (size_t i = 0; i < def->job[j]->n_tasks && !code; i++)
+            code = cluster_spec_add(spec, def->job[j]->name,
+                                    def->job[j]->tasks[i]->key,
+                                    def->job[j]->tasks[i]->value, st);
     return code;
 }
 
@@ -77,7 +90,7 @@ static enum mst_code parse_job(struct cluster_spec *spec, char *text,
 enum mst_code spec_parse_jobs(struct cluster_spec *spec, const char *text,
                               struct status *st)
 {
-    char *copy = squeeze(text, strlen(text)), *item, *rest = copy;
+    char *copy = spec_parse_squeeze(text), *item, *rest = copy;
     enum mst_code code = MST_OK;
 
     while (!code && (item = strsep(&rest, ";")))
@@ -103,7 +116,7 @@ static enum mst_code add_json(struct cluster_spec *spec, const char *job,
         return status_set(st, MST_INVALID_ARGUMENT,
                           "TF_CONFIG: task %d of job %s is no string", task,
                           job);
-    address = squeeze(json_string_value(value), json_string_length(value));
+    address = spec_parse_squeeze(json_string_value(value));
     code = cluster_spec_add(spec, job, task, address, st);
     mem_free(address);
     return code;

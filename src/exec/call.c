@@ -113,7 +113,7 @@ static void running_unref(struct running *r)
     if (atomic_fetch_sub(&r->refs, 1) != 1)
         return;
     cancel_done(&r->cancel);
-    mem_free(r);
+    mem_give(r);
 }
 
 static void caller_cancelled(struct cancel_item *item)
@@ -151,7 +151,7 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
                                struct op_value *results, int count),
                   void *arg)
 {
-    struct running *r = MEM_NEW(struct running);
+    struct running *r = MEM_TAKE(struct running);
     struct step_opts opts = { .env = *c->step,
                               .args = args,
                               .arg_count = arg_count,
@@ -164,7 +164,7 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
                    "Function is called with %d arguments and takes %d",
                    arg_count, f->plan ? f->plan->arg_count : 0);
         done(c, arg, MST_INVALID_ARGUMENT, NULL, 0);
-        mem_free(r);
+        mem_give(r);
         return;
     }
     atomic_init(&r->refs, 1);

@@ -10,36 +10,46 @@
 
 void ready_init(struct ready *r)
 {
+    r->current = NULL;
     r->items = r->few;
+    r->memory = NULL;
     r->head = r->tail = 0;
     r->room = COUNT(r->few);
 }
 
 void ready_done(struct ready *r)
 {
-    if (r->items != r->few)
-        mem_free(r->items);
+    buffer_unref(r->memory);
+}
+
+/* Makes room at the end: moves what is there to the front, or to a larger
+ * place when there is little to be won by that. */
+static void ready_room(struct ready *r)
+{
+    int count = r->tail - r->head;
+    struct buffer *memory = NULL;
+    struct item *to = r->items;
+
+    if (r->head < r->room / 2) {
+        r->room *= 2;
+        memory = buffer_new((size_t)r->room * sizeof(*to));
+        CHECK(memory);
+        to = (struct item *)memory->data;
+    }
+    memmove(to, r->items + r->head, (size_t)count * sizeof(*to));
+    if (memory) {
+        buffer_unref(r->memory);
+        r->memory = memory;
+        r->items = to;
+    }
+    r->head = 0;
+    r->tail = count;
 }
 
 void ready_push(struct ready *r, struct item item)
 {
-    if (r->tail == r->room && r->head) {
-        memmove(r->items, r->items + r->head,
-                (size_t)(r->tail - r->head) * sizeof(item));
-        r->tail -= r->head;
-        r->head = 0;
-    }
-    if (r->tail == r->room) {
-        int room = r->room * 2;
-
-        if (r->items == r->few) {
-            r->items = mem_grow(NULL, (size_t)room, sizeof(item));
-            memcpy(r->items, r->few, sizeof(r->few));
-        } else {
-            r->items = mem_grow(r->items, (size_t)room, sizeof(item));
-        }
-        r->room = room;
-    }
+    if (UNLIKELY(r->tail == r->room))
+        ready_room(r);
     r->items[r->tail++] = item;
 }
 
@@ -85,7 +95,8 @@ struct iteration *iteration_new(struct step *s, struct frame *f)
     return it;
 }
 
-/* Lets go of values that nobody took, after a failure. */
+/* Lets go of values that nobody took: after a failure, or of a node that what
+ * else it waits for never comes to, as where a loop ends. */
 void iteration_release(struct iteration *it, const struct plan_frame *def)
 {
     for (int i = 0; i < def->slot_count; i++)
@@ -109,11 +120,13 @@ static void iteration_spare(struct step *s, struct iteration *it)
 
 /* ---- delivery along edges ---- */
 
-static void schedule(struct step *s, const struct plan_node *n,
-                     struct iteration *it, bool dead, struct ready *r)
+static inline void schedule(const struct plan_node *n, struct iteration *it,
+                            bool dead, struct ready *r)
 {
-    atomic_fetch_add_explicit(&s->live, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&it->outstanding, 1, memory_order_relaxed);
+    if (it == r->current)
+        r->gained++;
+    else if (it->frame->parent)
+        atomic_fetch_add_explicit(&it->outstanding, 1, memory_order_relaxed);
     ready_push(r, (struct item){ n, it, dead });
 }
 
@@ -124,9 +137,8 @@ static void schedule(struct step *s, const struct plan_node *n,
  * task even where it stands in a branch that is not taken, and waits for the
  * dead condition. (A loop's Merge has two inputs.)
  */
-static void deliver_merge(struct step *s, const struct plan_node *n,
-                          struct iteration *it, int slot,
-                          struct op_value *value, bool from_enter,
+static void deliver_merge(const struct plan_node *n, struct iteration *it,
+                          int slot, struct op_value *value, bool from_enter,
                           struct ready *r)
 {
     atomic_uint *state = &it->state[n->index];
@@ -136,16 +148,16 @@ static void deliver_merge(struct step *s, const struct plan_node *n,
         old = atomic_fetch_sub_explicit(state, 1, memory_order_acq_rel);
         if (MERGE_LEFT(old) == 1) {
             if (old & MERGE_LIVE)
-                schedule(s, n, it, false, r);
+                schedule(n, it, false, r);
             else if (MERGE_DEAD(old) >= (uint32_t)n->data_in)
-                schedule(s, n, it, true, r);
+                schedule(n, it, true, r);
         }
     } else if (!value) {
         old = atomic_fetch_add_explicit(state, MERGE_DEAD_ONE * count,
                                         memory_order_acq_rel);
         if (!MERGE_LEFT(old) && MERGE_DEAD(old) < (uint32_t)n->data_in &&
             MERGE_DEAD(old) + count >= (uint32_t)n->data_in)
-            schedule(s, n, it, true, r);
+            schedule(n, it, true, r);
     } else {
         old =
             atomic_fetch_or_explicit(state, MERGE_TAKEN, memory_order_acq_rel);
@@ -153,36 +165,41 @@ static void deliver_merge(struct step *s, const struct plan_node *n,
             value_release(value);
             return;
         }
-        it->slots[n->slot + slot] = *value;
-        *value = (struct op_value){ 0 };
+        value_move(&it->slots[n->slot + slot], value);
         old = atomic_fetch_or_explicit(state, MERGE_LIVE, memory_order_acq_rel);
         if (!MERGE_LEFT(old))
-            schedule(s, n, it, false, r);
+            schedule(n, it, false, r);
     }
 }
 
 /* Moves value (NULL: dead, or a control edge) in. */
-static void deliver(struct step *s, const struct plan_node *from,
-                    const struct plan_edge *e, struct iteration *it,
-                    struct op_value *value, bool dead, struct ready *r)
+static inline void deliver(struct step *s, const struct plan_node *from,
+                           const struct plan_edge *e, struct iteration *it,
+                           struct op_value *value, bool dead, struct ready *r)
 {
     const struct plan_node *n = &s->plan->nodes[e->dst];
     atomic_uint *state = &it->state[n->index];
     uint32_t old;
 
     if (n->kind == OP_MERGE) {
-        deliver_merge(s, n, it, e->slot, value, from->kind == OP_ENTER, r);
+        deliver_merge(n, it, e->slot, value, from->kind == OP_ENTER, r);
         return;
     }
-    if (value) {
-        it->slots[n->slot + e->slot] = *value;
-        *value = (struct op_value){ 0 };
-    } else if (dead && n->kind != OP_CONTROL_TRIGGER) {
-        atomic_fetch_or_explicit(state, STATE_DEAD, memory_order_relaxed);
+    if (value)
+        value_move(&it->slots[n->slot + e->slot], value);
+    dead = dead && !value && n->kind != OP_CONTROL_TRIGGER;
+    if (n->data_in + n->control_in == 1) {
+        schedule(n, it, dead, r);
+        return;
     }
-    old = atomic_fetch_sub_explicit(state, 1, memory_order_acq_rel);
+    old = atomic_load_explicit(state, memory_order_acquire);
+    if ((old & ~STATE_DEAD) != 1) {
+        if (dead)
+            atomic_fetch_or_explicit(state, STATE_DEAD, memory_order_relaxed);
+        old = atomic_fetch_sub_explicit(state, 1, memory_order_acq_rel);
+    }
     if ((old & ~STATE_DEAD) == 1)
-        schedule(s, n, it, (old & STATE_DEAD) != 0, r);
+        schedule(n, it, dead || (old & STATE_DEAD), r);
 }
 
 static struct op_value value_copy(const struct op_value *v)
@@ -224,9 +241,25 @@ static uint64_t frame_id(const struct frame *parent,
                         hash_combine((uint64_t)iter->number, def->name_hash));
 }
 
+static int64_t newest(struct frame *f)
+{
+    return atomic_load_explicit(&f->newest, memory_order_acquire);
+}
+
 static struct iteration **ring_at(struct frame *f, int64_t number)
 {
     return &f->ring[number % (f->def->parallel + 1)];
+}
+
+static struct frame *new_frame(struct step *s, int def_index)
+{
+    struct frame *f = MEM_NEW(struct frame);
+
+    f->step = s;
+    f->def_index = def_index;
+    f->def = &s->plan->frames[def_index];
+    f->ring = mem_array((size_t)f->def->parallel + 1, sizeof(*f->ring));
+    return f;
 }
 
 static struct frame *open_frame(struct step *s, struct iteration *it,
@@ -237,15 +270,16 @@ static struct frame *open_frame(struct step *s, struct iteration *it,
     for (f = it->children; f; f = f->sibling)
         if (f->def_index == def_index)
             return f;
-    f = MEM_NEW(struct frame);
-    f->step = s;
-    f->def_index = def_index;
-    f->def = &s->plan->frames[def_index];
+    f = s->spare_frames[def_index];
+    if (f)
+        s->spare_frames[def_index] = f->sibling;
+    else
+        f = new_frame(s, def_index);
     f->parent = it->frame;
     f->parent_iter = it;
     f->id = frame_id(it->frame, it, f->def);
     f->enters_left = f->def->enter_count;
-    f->ring = mem_array((size_t)f->def->parallel + 1, sizeof(*f->ring));
+    atomic_store_explicit(&f->newest, 0, memory_order_relaxed);
     f->alive = 1;
     *ring_at(f, 0) = iteration_new(s, f);
     f->sibling = it->children;
@@ -254,17 +288,30 @@ static struct frame *open_frame(struct step *s, struct iteration *it,
     return f;
 }
 
-static void free_frame(struct frame *f)
+/* All its iterations have ended: it is kept for the next loop of its kind. */
+static void close_frame(struct step *s, struct frame *f)
 {
     for (int i = 0; i < f->constant_count; i++)
         value_release(&f->constants[i].value);
     for (int i = 0; i < f->waiting_count; i++)
         value_release(&f->waiting[i].value);
-    mem_free(f->constants);
-    mem_free(f->waiting);
-    mem_free(f->dead_exits);
-    mem_free(f->ring);
-    mem_free(f);
+    f->constant_count = f->waiting_count = 0;
+    f->sibling = s->spare_frames[f->def_index];
+    s->spare_frames[f->def_index] = f;
+}
+
+void frame_free_spare(struct step *s)
+{
+    for (int i = 0; i < s->plan->frame_count; i++)
+        while (s->spare_frames[i]) {
+            struct frame *f = s->spare_frames[i];
+
+            s->spare_frames[i] = f->sibling;
+            mem_free(f->constants);
+            mem_free(f->waiting);
+            mem_free(f->ring);
+            mem_free(f);
+        }
 }
 
 static void deliver_held(struct step *s, struct held *h, struct iteration *it,
@@ -278,63 +325,81 @@ static void deliver_held(struct step *s, struct held *h, struct iteration *it,
     value_release(&v);
 }
 
-/* Begins the next iteration with the values that wait for it. */
+/* Begins the next iteration with the values that wait for it. The lock keeps
+ * it from ending before all have been delivered. */
 static void begin_iteration(struct step *s, struct frame *f, struct ready *r)
 {
     struct iteration *it = iteration_new(s, f);
-    struct held *waiting = f->waiting;
     int count = f->waiting_count;
 
-    it->number = ++f->newest;
+    it->number = newest(f) + 1;
     f->alive++;
     *ring_at(f, it->number) = it;
-    f->dead_exit_count = 0;
-    f->waiting = NULL;
-    f->waiting_count = f->waiting_room = 0;
-    /* One more, so that it cannot end before all have been delivered. */
+    atomic_store_explicit(&f->newest, it->number, memory_order_release);
     for (int i = 0; i < f->constant_count; i++)
         deliver_held(s, &f->constants[i], it, true, r);
+    f->waiting_count = 0;
     for (int i = 0; i < count; i++)
-        deliver_held(s, &waiting[i], it, false, r);
-    mem_free(waiting);
+        deliver_held(s, &f->waiting[i], it, false, r);
 }
 
-static bool iteration_over(const struct frame *f, const struct iteration *it)
+static int64_t oldest(struct frame *f)
+{
+    return newest(f) - f->alive + 1;
+}
+
+static bool iteration_over(struct frame *f, const struct iteration *it)
 {
     if (atomic_load_explicit(&it->outstanding, memory_order_acquire) ||
         it->inner)
         return false;
-    if (it->number == 0)
-        return f->enters_left == 0;
-    return it->number == f->newest - f->alive + 1;
+    return it->number == 0 ? f->enters_left == 0 : it->number == oldest(f);
 }
 
-/* Ends iterations and frames, as far as it goes, from this frame outward. */
+/* The frame's last iteration is over: Exits that were dead in it. */
+static void leave_dead(struct step *s, struct frame *f, struct iteration *it,
+                       struct ready *r)
+{
+    for (int i = 0; i < f->def->node_count; i++)
+        if (f->def->nodes[i]->kind == OP_EXIT &&
+            atomic_load_explicit(&it->state[i], memory_order_relaxed) ==
+                STATE_DEAD)
+            deliver_all(s, f->def->nodes[i], f->parent_iter, NULL, true, r);
+}
+
+/* Ends iterations as far as it goes; true when the frame has ended with them.
+ */
+static bool settle_frame(struct step *s, struct frame *f, struct ready *r)
+{
+    while (f->alive) {
+        struct iteration *it = *ring_at(f, oldest(f));
+
+        if (!iteration_over(f, it))
+            return false;
+        if (f->alive == 1 && !f->waiting_count)
+            leave_dead(s, f, it, r);
+        *ring_at(f, it->number) = NULL;
+        f->alive--;
+        iteration_release(it, f->def);
+        iteration_spare(s, it);
+        if (f->waiting_count)
+            begin_iteration(s, f, r);
+    }
+    return true;
+}
+
+/* The same from this frame outward. */
 static void settle(struct step *s, struct frame *f, struct ready *r)
 {
-    while (f->parent) {
-        struct iteration *up = f->parent_iter, *it;
+    while (f->parent && settle_frame(s, f, r)) {
+        struct iteration *up = f->parent_iter;
         struct frame **at;
 
-        while (f->alive) {
-            it = *ring_at(f, f->newest - f->alive + 1);
-            if (!iteration_over(f, it))
-                return;
-            *ring_at(f, it->number) = NULL;
-            f->alive--;
-            iteration_spare(s, it);
-            if (f->waiting_count)
-                begin_iteration(s, f, r);
-        }
-        if (f->enters_left)
-            return;
-        for (int i = 0; i < f->dead_exit_count; i++)
-            deliver_all(s, f->dead_exits[i], up, NULL, true, r);
         for (at = &up->children; *at != f; at = &(*at)->sibling)
             ;
         *at = f->sibling;
         up->inner--;
-        free_frame(f);
+        close_frame(s, f);
         f = up->frame;
     }
 }
@@ -350,11 +415,9 @@ static void enter(struct step *s, const struct plan_node *n,
             MEM_PUSH(f->constants, f->constant_count, f->constant_room);
 
         *h = (struct held){ .node = n, .dead = dead };
-        if (!dead) {
-            h->value = outs[0];
-            outs[0] = (struct op_value){ 0 };
-        }
-        for (int64_t i = f->newest - f->alive + 1; i <= f->newest; i++)
+        if (!dead)
+            value_move(&h->value, &outs[0]);
+        for (int64_t i = oldest(f); i <= newest(f); i++)
             deliver_held(s, h, *ring_at(f, i), true, r);
     } else {
         deliver_all(s, n, *ring_at(f, 0), outs, dead, r);
@@ -363,6 +426,7 @@ static void enter(struct step *s, const struct plan_node *n,
     settle(s, f, r);
 }
 
+/* To the iteration after, which has begun, or begins with it. */
 static void next_iteration(struct step *s, const struct plan_node *n,
                            struct iteration *iter, struct op_value *outs,
                            struct ready *r)
@@ -370,33 +434,29 @@ static void next_iteration(struct step *s, const struct plan_node *n,
     struct frame *f = iter->frame;
     struct held *h;
 
-    if (iter->number < f->newest) {
+    if (iter->number < newest(f)) { /* invariant 5 */
         deliver_all(s, n, *ring_at(f, iter->number + 1), outs, false, r);
         return;
     }
-    h = MEM_PUSH(f->waiting, f->waiting_count, f->waiting_room);
-    *h = (struct held){ .node = n, .value = outs[0] };
-    outs[0] = (struct op_value){ 0 };
-    if (f->alive < f->def->parallel)
-        begin_iteration(s, f, r);
-}
-
-static void leave(struct step *s, const struct plan_node *n,
-                  struct iteration *iter, struct op_value *outs, bool dead,
-                  struct ready *r)
-{
-    struct frame *f = iter->frame;
-
-    if (!dead)
-        deliver_all(s, n, f->parent_iter, outs, false, r);
-    else if (iter->number == f->newest)
-        *MEM_PUSH(f->dead_exits, f->dead_exit_count, f->dead_exit_room) = n;
+    pthread_mutex_lock(&s->frame_lock);
+    if (iter->number < newest(f)) {
+        deliver_all(s, n, *ring_at(f, iter->number + 1), outs, false, r);
+    } else {
+        h = MEM_PUSH(f->waiting, f->waiting_count, f->waiting_room);
+        *h = (struct held){ .node = n };
+        value_move(&h->value, &outs[0]);
+        if (f->alive < f->def->parallel)
+            begin_iteration(s, f, r);
+    }
+    pthread_mutex_unlock(&s->frame_lock);
 }
 
 void frame_propagate(struct step *s, const struct plan_node *n,
                      struct iteration *iter, struct op_value *outs, bool dead,
                      struct ready *r)
 {
+    r->current = iter;
+    r->gained = 0;
     switch (n->kind) {
     case OP_ENTER:
         pthread_mutex_lock(&s->frame_lock);
@@ -404,16 +464,18 @@ void frame_propagate(struct step *s, const struct plan_node *n,
         pthread_mutex_unlock(&s->frame_lock);
         break;
     case OP_EXIT:
+        if (dead) { /* settled with the frame, if this is its last iteration */
+            atomic_store_explicit(&iter->state[n->index], STATE_DEAD,
+                                  memory_order_relaxed);
+            break;
+        }
         pthread_mutex_lock(&s->frame_lock);
-        leave(s, n, iter, outs, dead, r);
+        deliver_all(s, n, iter->frame->parent_iter, outs, false, r);
         pthread_mutex_unlock(&s->frame_lock);
         break;
     case OP_NEXT_ITERATION:
-        if (dead)
-            break; /* where it ends */
-        pthread_mutex_lock(&s->frame_lock);
-        next_iteration(s, n, iter, outs, r);
-        pthread_mutex_unlock(&s->frame_lock);
+        if (!dead) /* else it is where the loop ends */
+            next_iteration(s, n, iter, outs, r);
         break;
     default:
         deliver_all(s, n, iter, outs, dead, r);
@@ -422,15 +484,27 @@ void frame_propagate(struct step *s, const struct plan_node *n,
 
 void frame_node_done(struct step *s, struct iteration *iter, struct ready *r)
 {
-    struct frame *f = iter->frame;
+    int change = (r->current == iter ? r->gained : 0) - 1, left;
 
-    if (!f->parent)
+    r->current = NULL;
+    if (!iter->frame->parent || !change)
         return;
-    pthread_mutex_lock(&s->frame_lock);
+    if (change > 0) {
+        atomic_fetch_add_explicit(&iter->outstanding, change,
+                                  memory_order_relaxed);
+        return;
+    }
+    left = atomic_load_explicit(&iter->outstanding, memory_order_relaxed);
+    while (left > 1)
+        if (atomic_compare_exchange_weak_explicit(
+                &iter->outstanding, &left, left - 1, memory_order_acq_rel,
+                memory_order_relaxed))
+            return;
+    pthread_mutex_lock(&s->frame_lock); /* invariant 4 */
     if (atomic_fetch_sub_explicit(&iter->outstanding, 1,
                                   memory_order_acq_rel) == 1 &&
         !atomic_load(&s->failed))
-        settle(s, f, r);
+        settle(s, iter->frame, r);
     pthread_mutex_unlock(&s->frame_lock);
 }
 
@@ -445,8 +519,9 @@ static void close_children(struct step *s, struct iteration *it)
                 close_children(s, f->ring[i]);
                 iteration_release(f->ring[i], f->def);
                 iteration_spare(s, f->ring[i]);
+                f->ring[i] = NULL;
             }
-        free_frame(f);
+        close_frame(s, f);
     }
 }
 

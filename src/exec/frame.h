@@ -10,18 +10,29 @@
  * control inputs still to come, 16-29 dead data inputs, bit 30 is taken by the
  * first live input, bit 31 says that its value is in its slot.
  *
+ * A node of one input needs no word: what comes is all that it waits for. Nor
+ * does the last delivery have to change it, since nobody looks any more.
+ *
  * Invariants
  *  1. An iteration's `outstanding` counts nodes that are ready or running. It
  *     becomes zero only when nothing inside of the iteration can make a node
  *     ready any more; what may still come from outside (Enter, the iteration
- *     before, a loop inside) is counted apart.
+ *     before, a loop inside) is counted apart. The root's is not kept.
  *  2. Iteration i ends when outstanding is 0, no inner frame is open, and for
  *     i = 0 all Enters have come, for i > 0 iteration i - 1 has ended.
  *  3. A frame ends when its last iteration has and all Enters have come. Only
- *     then do its dead Exits reach the parent.
+ *     then do its dead Exits reach the parent; which ones they are is written
+ *     in their state words in the last iteration.
+ *  4. outstanding becomes zero under frame_lock only, so whoever holds a count
+ *     of an iteration knows that it and its frame are there. A node that ends
+ *     gives the nodes that it made ready in its own iteration its own count
+ *     first, and changes the word by the difference: not at all in a chain.
+ *  5. While a node of iteration i runs, iteration i + 1 does not end. So a
+ *     value goes on to it without the lock, once it has begun (`newest`).
  *
- * Lock: step->frame_lock for all of it but slots and state words, which are
- * atomic. The root iteration never ends before the step does.
+ * Lock: step->frame_lock for opening and ending frames and iterations, and for
+ * all fields without another word. Slots and state words are atomic or belong
+ * to who delivers. The root iteration never ends before the step does.
  */
 #ifndef EXEC_FRAME_H
 #define EXEC_FRAME_H
@@ -45,9 +56,11 @@ struct item {
     bool dead;
 };
 
+/* What is posted to the pool: an item and those that follow it. */
 struct item_job {
     struct pool_job job;
     struct item item;
+    struct item_job *more;
 };
 
 struct iteration {
@@ -79,20 +92,21 @@ struct frame {
     struct frame *sibling;
     uint64_t id;
     int enters_left;
-    int64_t newest;          /* number of the last iteration begun */
+    atomic_llong newest;     /* number of the last iteration begun */
     int alive;               /* iterations that have not ended */
     struct iteration **ring; /* by number modulo parallel + 1 */
     struct held *constants, *waiting;
     int constant_count, constant_room, waiting_count, waiting_room;
-    const struct plan_node **dead_exits;
-    int dead_exit_count, dead_exit_room;
 };
 
 /* Nodes made ready and not yet run, on one thread. */
 struct ready {
-    struct item few[64];
-    struct item *items;
+    struct iteration *current; /* of the node whose values are delivered */
+    int gained;                /* nodes made ready in it so far */
     int head, tail, room;
+    struct item *items;
+    struct buffer *memory; /* of items, once few is too few */
+    struct item few[64];
 };
 
 struct async_run {
@@ -111,7 +125,9 @@ struct step {
     struct op_step env;
     struct plan *plan;
     struct step *next; /* idle */
-    atomic_int live;   /* nodes ready or running, in all frames */
+    /* Who may still make nodes ready: threads that run some, jobs posted to
+     * the pool, asynchronous nodes under way, and holders. */
+    atomic_int live;
     atomic_bool failed;
     bool record;
     pthread_mutex_t lock;
@@ -121,7 +137,8 @@ struct step {
     pthread_mutex_t frame_lock;
     struct frame root;
     struct iteration *root_iter;
-    struct iteration **spare; /* by frame, under frame_lock */
+    struct iteration **spare;    /* by frame, under frame_lock */
+    struct frame **spare_frames; /* likewise */
     struct op_value *args, *rets;
     int arg_count;
     void (*on_failed)(void *arg, const struct status *st);
@@ -133,7 +150,8 @@ void ready_init(struct ready *r);
 void ready_done(struct ready *r);
 void ready_push(struct ready *r, struct item item);
 
-/* Gives outs (NULL: all dead) of a node that ran in iter to its consumers. */
+/* Gives outs (NULL: all dead) of a node that ran in iter to its consumers.
+ * Then frame_node_done() is called. */
 void frame_propagate(struct step *s, const struct plan_node *n,
                      struct iteration *iter, struct op_value *outs, bool dead,
                      struct ready *r);
@@ -145,6 +163,8 @@ void iteration_free(struct iteration *it, const struct plan_frame *def);
 void iteration_release(struct iteration *it, const struct plan_frame *def);
 /* After a failure: everything that is still open. */
 void frame_close_all(struct step *s);
+/* The end of the step's memory: frames that were kept for reuse. */
+void frame_free_spare(struct step *s);
 
 static inline void value_release(struct op_value *v)
 {
@@ -154,6 +174,14 @@ static inline void value_release(struct op_value *v)
         variable_unref(v->ref);
         v->ref = NULL;
     }
+}
+
+/* dst, which has nothing, gets what src had. */
+static inline void value_move(struct op_value *dst, struct op_value *src)
+{
+    tensor_move(&dst->t, &src->t);
+    dst->ref = src->ref;
+    src->ref = NULL;
 }
 
 static inline bool value_set(const struct op_value *v)

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "exec/call.h"
+#include "exec/optimise.h"
 #include "exec/step.h"
 #include "op/spec.h"
 
@@ -120,15 +121,19 @@ static enum mst_code check_edges(struct plan *p, const struct graph *g,
             n->in_plain = n->in_plain && how[k] == IN_VALUE;
         }
         n->in_how = how;
-        n->data_in = (uint32_t)n->op.in_count;
-        n->control_in =
-            (uint32_t)(g->nodes[i].input_count - g->nodes[i].data_count);
         if (n->kind == OP_MERGE &&
-            (n->control_in > 0xffff || n->data_in > MERGE_INPUTS_MAX))
+            (g->nodes[i].input_count - g->nodes[i].data_count > 0xffff ||
+             n->op.in_count > MERGE_INPUTS_MAX))
             return status_set(st, MST_INVALID_ARGUMENT,
                               "Node '%s' has too many inputs", n->op.name);
     }
     return MST_OK;
+}
+
+/* Nobody sends to a node that is gone. */
+static int input_count(const struct plan *p, const struct graph *g, int node)
+{
+    return p->nodes[node].gone ? 0 : g->nodes[node].input_count;
 }
 
 /* Outgoing edges, grouped by output. */
@@ -142,7 +147,7 @@ static void make_edges(struct plan *p, const struct graph *g)
     for (int i = 0; i < p->count; i++)
         first[i] = ARENA_ARRAY(&p->arena, int, p->nodes[i].op.out_count + 2);
     for (int i = 0; i < p->count; i++)
-        for (int k = 0; k < g->nodes[i].input_count; k++) {
+        for (int k = 0; k < input_count(p, g, i); k++) {
             const struct graph_input *in = &g->nodes[i].inputs[k];
 
             if (in->output >= 0)
@@ -166,7 +171,7 @@ static void make_edges(struct plan *p, const struct graph *g)
     }
     fill = mem_array((size_t)p->count, sizeof(*fill));
     for (int i = 0; i < p->count; i++)
-        for (int k = 0; k < g->nodes[i].input_count; k++) {
+        for (int k = 0; k < input_count(p, g, i); k++) {
             const struct graph_input *in = &g->nodes[i].inputs[k];
 
             if (in->output >= 0)
@@ -225,67 +230,70 @@ static enum mst_code enter_frame(struct plan *p, struct plan_node *n, int *room,
     return MST_OK;
 }
 
-/* A node is in the frame that its inputs come to. Back edges come later. */
+static bool is_back_edge(const struct plan_node *src,
+                         const struct plan_node *dst)
+{
+    return src->kind == OP_NEXT_ITERATION && dst->kind == OP_MERGE;
+}
+
+/* A node is in the frame that its inputs come to. */
+static enum mst_code find_frame(struct plan *p, const struct graph_node *g,
+                                struct plan_node *n, struct status *st)
+{
+    int frame = -1;
+
+    for (int k = 0; k < g->input_count; k++) {
+        const struct plan_node *in = &p->nodes[g->inputs[k].node];
+
+        if (is_back_edge(in, n))
+            continue;
+        if (frame >= 0 && frame != in->out_frame)
+            return status_set(
+                st, MST_INVALID_ARGUMENT,
+                "{{node %s}} has inputs from different frames. The input "
+                "{{node %s}} is in frame '%s'. Another is in frame '%s'.",
+                n->op.name, in->op.name, p->frames[in->out_frame].name,
+                p->frames[frame].name);
+        frame = in->out_frame;
+    }
+    n->frame = MAX(frame, 0);
+    return MST_OK;
+}
+
+/* Back edges are left to be checked when all frames are known. */
+static enum mst_code check_back_edges(const struct plan *p,
+                                      const struct graph *g, struct status *st)
+{
+    for (int i = 0; i < p->count; i++)
+        for (int k = 0; k < g->nodes[i].data_count; k++) {
+            const struct plan_node *n = &p->nodes[i];
+            const struct plan_node *in = &p->nodes[g->nodes[i].inputs[k].node];
+
+            if (in->out_frame != n->frame)
+                return status_set(
+                    st, MST_INVALID_ARGUMENT,
+                    "{{node %s}} and {{node %s}} are in different frames",
+                    in->op.name, n->op.name);
+        }
+    return MST_OK;
+}
+
 static enum mst_code find_frames(struct plan *p, const struct graph *g,
                                  struct status *st)
 {
-    int *pending = mem_array((size_t)p->count, sizeof(int));
-    int *queue = mem_array((size_t)p->count, sizeof(int));
-    int head = 0, tail = 0, room = 0;
+    int room = 0;
     enum mst_code rc = MST_OK;
 
     *MEM_PUSH(p->frames, p->frame_count, room) =
         (struct plan_frame){ .name = "", .parent = -1, .parallel = 1 };
-    for (int i = 0; i < p->count; i++) {
-        p->nodes[i].frame = -1;
-        for (int k = 0; k < g->nodes[i].input_count; k++)
-            pending[i] += !(p->nodes[i].kind == OP_MERGE &&
-                            p->nodes[g->nodes[i].inputs[k].node].kind ==
-                                OP_NEXT_ITERATION);
-        if (!pending[i])
-            queue[tail++] = i;
-    }
-    while (head < tail && !rc) {
-        struct plan_node *n = &p->nodes[queue[head++]];
-        int edges = n->data_first[n->op.out_count];
+    for (int k = 0; k < p->count && !rc; k++) {
+        struct plan_node *n = &p->nodes[g->order[k]];
 
-        if (n->frame < 0)
-            n->frame = 0;
-        rc = enter_frame(p, n, &room, st);
-        for (int k = 0; k < edges + n->control_count && !rc; k++) {
-            int to = k < edges ? n->data[k].dst : n->control[k - edges].dst;
-            struct plan_node *d = &p->nodes[to];
-
-            if (n->kind == OP_NEXT_ITERATION && d->kind == OP_MERGE)
-                continue;
-            if (d->frame >= 0 && d->frame != n->out_frame)
-                rc = status_set(
-                    st, MST_INVALID_ARGUMENT,
-                    "{{node %s}} has inputs from different frames. The input "
-                    "{{node %s}} is in frame '%s'. Another is in frame '%s'.",
-                    d->op.name, n->op.name, p->frames[n->out_frame].name,
-                    p->frames[d->frame].name);
-            d->frame = n->out_frame;
-            if (!--pending[to])
-                queue[tail++] = to;
-        }
+        rc = find_frame(p, &g->nodes[g->order[k]], n, st);
+        if (!rc)
+            rc = enter_frame(p, n, &room, st);
     }
-    if (!rc && tail != p->count)
-        rc = status_set(st, MST_INVALID_ARGUMENT, "%d nodes in a cycle",
-                        p->count - tail);
-    for (int i = 0; i < p->count && !rc; i++) {
-        struct plan_node *n = &p->nodes[i];
-
-        for (int k = 0; k < n->data_first[n->op.out_count]; k++)
-            if (p->nodes[n->data[k].dst].frame != n->out_frame)
-                rc = status_set(st, MST_INVALID_ARGUMENT,
-                                "{{node %s}} and {{node %s}} are in different "
-                                "frames",
-                                n->op.name, p->nodes[n->data[k].dst].op.name);
-    }
-    mem_free(pending);
-    mem_free(queue);
-    return rc;
+    return rc ? rc : check_back_edges(p, g, st);
 }
 
 uint32_t plan_pending(const struct plan_node *n)
@@ -296,7 +304,7 @@ uint32_t plan_pending(const struct plan_node *n)
 }
 
 /* Numbers nodes and slots inside of their frames. */
-static void lay_out(struct plan *p)
+static void lay_out(struct plan *p, const struct graph *g)
 {
     struct plan_frame *frames = arena_copy(
         &p->arena, p->frames, (size_t)p->frame_count * sizeof(*p->frames));
@@ -307,6 +315,11 @@ static void lay_out(struct plan *p)
         struct plan_node *n = &p->nodes[i];
         struct plan_frame *f = &frames[n->frame];
 
+        if (n->gone)
+            continue;
+        n->data_in = (uint32_t)n->op.in_count;
+        n->control_in =
+            (uint32_t)(g->nodes[i].input_count - g->nodes[i].data_count);
         n->index = f->node_count++;
         n->slot = f->slot_count;
         f->slot_count += n->op.in_count;
@@ -323,6 +336,8 @@ static void lay_out(struct plan *p)
     for (int i = 0; i < p->count; i++) {
         struct plan_node *n = &p->nodes[i];
 
+        if (n->gone)
+            continue;
         frames[n->frame].nodes[n->index] = n;
         frames[n->frame].pending[n->index] = plan_pending(n);
         if (!n->data_in && !n->control_in)
@@ -332,8 +347,7 @@ static void lay_out(struct plan *p)
 
 /* ---- the whole ---- */
 
-static enum mst_code compile(struct plan *p, const struct graph *g,
-                             struct status *st)
+static enum mst_code compile(struct plan *p, struct graph *g, struct status *st)
 {
     enum mst_code rc = MST_OK;
 
@@ -342,13 +356,14 @@ static enum mst_code compile(struct plan *p, const struct graph *g,
         rc = make_node(p, p->count, &g->nodes[p->count], st);
     if (!rc)
         rc = check_edges(p, g, st);
+    if (!rc)
+        rc = find_frames(p, g, st);
     if (rc)
         return rc;
+    if (p->optimised)
+        optimise(p, g);
     make_edges(p, g);
-    rc = find_frames(p, g, st);
-    if (rc)
-        return rc;
-    lay_out(p);
+    lay_out(p, g);
     return MST_OK;
 }
 
@@ -368,12 +383,13 @@ static struct plan *new_plan(const struct op_env *env)
 }
 
 enum mst_code plan_new(struct graph_library *lib, const struct op_env *env,
-                       struct plan **ret, struct status *st)
+                       bool optimised, struct plan **ret, struct status *st)
 {
     struct plan *p = new_plan(env);
     enum mst_code rc;
 
     p->lib = lib;
+    p->optimised = optimised;
     for (int i = 0; i < lib->main.count; i++) {
         const struct op_def *def = lib->main.nodes[i].def;
 
@@ -389,7 +405,7 @@ enum mst_code plan_new(struct graph_library *lib, const struct op_env *env,
     return rc;
 }
 
-enum mst_code plan_new_function(struct plan *parent, const struct graph *body,
+enum mst_code plan_new_function(struct plan *parent, struct graph *body,
                                 int arg_count, int ret_count, struct plan **ret,
                                 struct status *st)
 {
@@ -398,6 +414,7 @@ enum mst_code plan_new_function(struct plan *parent, const struct graph *body,
 
     p->env.segment = NULL; /* names in functions are not the session's */
     p->parent = plan_outermost(parent);
+    p->optimised = parent->optimised;
     p->arg_count = arg_count;
     p->ret_count = ret_count;
     rc = compile(p, body, st);
@@ -430,6 +447,8 @@ void plan_unref(struct plan *p)
 
         if (n->def && n->def->done)
             n->def->done(n);
+        for (int o = 0; p->nodes[i].constant && o < n->out_count; o++)
+            tensor_unref(&p->nodes[i].constant[o]);
     }
     call_free_callees(p);
     map_done(&p->callees);

@@ -51,7 +51,10 @@ struct plan_node {
     const uint8_t *in_how; /* enum plan_in */
     bool in_plain;         /* all inputs are IN_VALUE */
     bool constant_enter;
-    const int *data_first; /* edges of output i: [first[i], first[i + 1]) */
+    bool gone;               /* never runs: exec/optimise.h */
+    struct tensor *constant; /* its outputs, if they are known by now */
+    struct fused *fused;     /* what it does for others too: exec/fuse.c */
+    const int *data_first;   /* edges of output i: [first[i], first[i + 1]) */
     const struct plan_edge *data, *control;
     int control_count;
 };
@@ -78,19 +81,23 @@ struct plan {
     int frame_count;
     int *roots, root_count;
     int arg_count, ret_count;
+    bool optimised;
     bool has_blocking;  /* itself, or a function that it calls */
     struct map callees; /* of the outermost plan: exec/call.c */
+    void **args;        /* by index, exec/step.c's */
+    struct step *_Atomic idle_one;
     pthread_mutex_t idle_lock;
-    struct step *idle; /* under idle_lock */
+    struct step *idle; /* more of them, under idle_lock */
     int idle_count;
 };
 
 /* Takes the library over, also on failure. env is copied; its resources get
  * one more reference. `device` of every node must be env's. */
 enum mst_code plan_new(struct graph_library *lib, const struct op_env *env,
-                       struct plan **ret, struct status *st) MUST_USE;
+                       bool optimised, struct plan **ret,
+                       struct status *st) MUST_USE;
 /* The plan of a function's body, under the same environment. */
-enum mst_code plan_new_function(struct plan *parent, const struct graph *body,
+enum mst_code plan_new_function(struct plan *parent, struct graph *body,
                                 int arg_count, int ret_count, struct plan **ret,
                                 struct status *st) MUST_USE;
 struct plan *plan_ref(struct plan *p);

@@ -14,10 +14,13 @@
 #define HEAVY_ELEMS     (128 << 10)
 #define EXPENSIVE_ELEMS (16 << 10)
 #define NEST_MAX        4
-/* So long a thread that is not the pool's may stay in a step. */
+/* So long a thread that is not the pool's may stay in a step, and so long one
+ * of the pool's keeps what is ready to itself while others are idle. */
 #define INLINE_NS_MAX 300000
+#define SHARE_NS      100000
 #define INLINE_CHECK  16
 #define IDLE_MAX      64
+#define OUT_FEW       8
 
 enum phase { RUNNING, FINISHED, RETURNED };
 
@@ -107,6 +110,9 @@ static enum mst_code prepare_input(const struct plan_node *n, int i,
                    : status_set(st, MST_INVALID_ARGUMENT,
                                 "Input %d is not a handle", i);
     case IN_REF:
+        /* Loops and branches pass handles of the old form on, too. */
+        if (!in->ref && n->kind != OP_ORDINARY && in->t.dtype == DT_RESOURCE)
+            return MST_OK;
         if (!in->ref)
             return status_set(st, MST_INVALID_ARGUMENT,
                               "Input %d is not a reference to a variable", i);
@@ -159,6 +165,8 @@ static enum mst_code check_outputs(const struct plan_node *n,
     for (int i = 0; i < n->op.out_count; i++) {
         int want = n->op.out_types[i];
 
+        if (LIKELY(out[i].t.dtype == want && want))
+            continue;
         if (!value_set(&out[i])) {
             if (n->kind == OP_SWITCH || n->kind == OP_RECV)
                 continue;
@@ -180,11 +188,6 @@ static enum mst_code check_outputs(const struct plan_node *n,
     return MST_OK;
 }
 
-static void node_over(struct step *s, const struct item *it, struct ready *r)
-{
-    frame_node_done(s, it->iter, r);
-}
-
 /* The kernel has returned: hands its outputs on. */
 static void complete(struct step *s, const struct item *it,
                      struct op_value *out, enum mst_code code,
@@ -201,7 +204,7 @@ static void complete(struct step *s, const struct item *it,
         frame_propagate(s, n, it->iter, out, false, r);
     for (int i = 0; i < n->op.out_count; i++)
         value_release(&out[i]);
-    node_over(s, it, r);
+    frame_node_done(s, it->iter, r);
 }
 
 /* ---- asynchronous nodes ---- */
@@ -213,9 +216,8 @@ static void async_complete(struct step *s, struct async_run *a, struct ready *r)
     complete(s, &a->item, a->out, a->code, &a->st, r);
 }
 
-static void end_node(struct step *s);
-
-/* Goes on with the step on this thread, from an asynchronous node on. */
+/* Goes on with the step on this thread, from an asynchronous node on. The
+ * node's part in step->live is this thread's now. */
 static void async_resume(struct async_run *a)
 {
     struct step *s = a->item.iter->frame->step;
@@ -225,7 +227,7 @@ static void async_resume(struct async_run *a)
     async_complete(s, a, &r);
     run_ready(s, &r);
     ready_done(&r);
-    end_node(s);
+    step_drop(s);
 }
 
 static void async_job(struct pool_job *job)
@@ -273,9 +275,8 @@ static struct async_run *async_get(const struct item *it)
     return a;
 }
 
-/* True when the node is over; else it will come back by itself, and then the
- * step must not be touched any more. */
-static bool async_run(struct step *s, const struct item *it, struct ready *r)
+/* The node is over when it returns, or will come back by itself. */
+static void async_run(struct step *s, const struct item *it, struct ready *r)
 {
     struct async_run *a = async_get(it);
     const struct plan_node *n = it->node;
@@ -292,16 +293,16 @@ static bool async_run(struct step *s, const struct item *it, struct ready *r)
                             .finish = async_finish,
                             .scratch = a->scratch };
     a->start_ns = s->record ? clock_ns() : 0;
+    step_hold(s);
     rc = prepare_inputs(n, a->c.in, &a->st);
     if (!rc)
         rc = n->op.run(&a->c);
-    if (rc != OP_LATER) {
+    if (rc != OP_LATER)
         a->code = rc;
-    } else if (atomic_exchange(&a->phase, RETURNED) != FINISHED) {
-        return false;
-    }
+    else if (atomic_exchange(&a->phase, RETURNED) != FINISHED)
+        return;
     async_complete(s, a, r);
-    return true;
+    step_drop(s); /* never the last: this thread has a part of its own */
 }
 
 /* ---- the loop ---- */
@@ -309,7 +310,7 @@ static bool async_run(struct step *s, const struct item *it, struct ready *r)
 static void sync_run(struct step *s, const struct item *it, struct ready *r)
 {
     const struct plan_node *n = it->node;
-    struct op_value few[4], *out = few;
+    struct op_value few[OUT_FEW], *out = few;
     struct status st;
     struct op_ctx c = { .node = &n->op,
                         .step = &s->env,
@@ -321,10 +322,13 @@ static void sync_run(struct step *s, const struct item *it, struct ready *r)
     uint64_t start_ns = s->record ? clock_ns() : 0;
     enum mst_code rc;
 
-    if (n->op.out_count > (int)COUNT(few))
-        out = mem_array((size_t)n->op.out_count, sizeof(*out));
-    else
-        memset(few, 0, (size_t)n->op.out_count * sizeof(few[0]));
+    if (UNLIKELY(n->op.out_count > OUT_FEW))
+        out = mem_take((size_t)n->op.out_count * sizeof(*out));
+    for (int i = 0; i < n->op.out_count; i++) {
+        tensor_unset(&out[i].t);
+        out[i].t.ndim = 0;
+        out[i].ref = NULL;
+    }
     st.code = MST_OK;
     st.msg[0] = '\0';
     c.out = out;
@@ -332,11 +336,13 @@ static void sync_run(struct step *s, const struct item *it, struct ready *r)
     if (!rc)
         rc = n->op.run(&c);
     CHECK(rc != OP_LATER);
+    if (rc && c.node != &n->op) /* one of those that it stands for */
+        node_failed(s, CONTAINER(c.node, struct plan_node, op), &st, rc);
     if (s->record)
         record(s, n, start_ns);
     complete(s, it, out, rc, &st, r);
-    if (out != few)
-        mem_free(out);
+    if (UNLIKELY(out != few))
+        mem_give(out);
 }
 
 static bool is_heavy(const struct item *it)
@@ -358,7 +364,7 @@ static bool moves_values(const struct plan_node *n)
     return n->kind != OP_ORDINARY || (n->flags & OP_ASYNC);
 }
 
-static void item_job(struct pool_job *job)
+static void items_job(struct pool_job *job)
 {
     struct item_job *j = CONTAINER(job, struct item_job, job);
     struct step *s = j->item.iter->frame->step;
@@ -367,108 +373,107 @@ static void item_job(struct pool_job *job)
 
     on_pool = true;
     ready_init(&r);
-    ready_push(&r, j->item);
+    for (; j; j = j->more)
+        ready_push(&r, j->item);
     run_ready(s, &r);
     ready_done(&r);
     on_pool = was;
+    step_drop(s);
 }
 
-static void post(struct pool *pool, const struct item *it)
+/* Gives the first of the ready nodes to the pool, as one job. */
+static void post(struct step *s, struct ready *r, int count)
 {
-    struct item_job *j = &it->iter->jobs[it->node->index];
+    struct item_job *first = NULL, **at = &first;
 
-    j->item = *it;
-    j->job.run = item_job;
-    pool_post(pool, &j->job);
+    while (count--) {
+        const struct item *it = &r->items[r->head++];
+        struct item_job *j = &it->iter->jobs[it->node->index];
+
+        j->item = *it;
+        j->more = NULL;
+        *at = j;
+        at = &j->more;
+    }
+    step_hold(s);
+    first->job.run = items_job;
+    pool_post(s->plan->env.pool, &first->job);
 }
 
-/* True when the item was given to the pool. */
-static bool post_heavy(struct step *s, const struct item *it,
-                       const struct ready *r)
+/* True when the first of the ready nodes was given to the pool. */
+static bool post_heavy(struct step *s, struct ready *r)
 {
-    struct pool *pool = s->plan->env.pool;
+    const struct item *it = &r->items[r->head];
 
-    if (!pool || it->dead || moves_values(it->node) || !is_heavy(it))
-        return false;
-    if (on_pool && r->head == r->tail)
+    if (!s->plan->env.pool || (on_pool && r->head + 1 == r->tail))
         return false; /* nothing else to do here: run it here */
-    post(pool, it);
-    return true;
-}
-
-/* A loop's thread has others to serve: when it has been here for too long, as
- * with a graph that loops, all that is ready moves to the pool. */
-static bool moved_on(struct step *s, struct ready *r, int ran,
-                     uint64_t *since_ns)
-{
-    struct pool *pool = s->plan->env.pool;
-
-    if (on_pool || !pool || ran % INLINE_CHECK)
+    if (it->dead || moves_values(it->node) || !is_heavy(it))
         return false;
-    if (!*since_ns)
-        *since_ns = clock_ns();
-    if (clock_ns() - *since_ns < INLINE_NS_MAX)
-        return false;
-    while (r->head < r->tail)
-        post(pool, &r->items[r->head++]);
+    post(s, r, 1);
     return true;
-}
-
-/* False when the item is not over: it will come back by itself. */
-static bool process(struct step *s, const struct item *it, struct ready *r)
-{
-    const struct plan_node *n = it->node;
-
-    if (atomic_load_explicit(&s->failed, memory_order_relaxed)) {
-        release_inputs(n, it->iter->slots + n->slot);
-        node_over(s, it, r);
-        return true;
-    }
-    if (it->dead && n->kind != OP_SEND && n->kind != OP_RECV) {
-        release_inputs(n, it->iter->slots + n->slot);
-        frame_propagate(s, n, it->iter, NULL, true, r);
-        node_over(s, it, r);
-        return true;
-    }
-    if (n->async >= 0)
-        return async_run(s, it, r);
-    sync_run(s, it, r);
-    return true;
-}
-
-static void finish(struct step *s);
-
-static void end_node(struct step *s)
-{
-    if (atomic_fetch_sub_explicit(&s->live, 1, memory_order_acq_rel) == 1)
-        finish(s);
 }
 
 /*
- * Runs until nothing is ready here. Each item counts in step->live until it is
- * over; the last one finishes the step, after which it must not be touched:
- * so one count is held back until the loop has ended.
+ * Looks up now and then. A loop's thread has others to serve: when it has been
+ * here for too long, as with a graph that loops, all that is ready moves to
+ * the pool. A thread of the pool gives half of it to one that is idle.
  */
+static void share(struct step *s, struct ready *r, uint64_t *since_ns)
+{
+    struct pool *pool = s->plan->env.pool;
+    uint64_t now = pool ? clock_ns() : 0;
+    int count = r->tail - r->head;
+
+    if (!pool)
+        return;
+    if (!*since_ns)
+        *since_ns = now;
+    if (!on_pool && now - *since_ns >= INLINE_NS_MAX) {
+        post(s, r, count);
+    } else if (on_pool && count > 1 && now - *since_ns >= SHARE_NS &&
+               pool_idle(pool)) {
+        post(s, r, count / 2);
+        *since_ns = now;
+    }
+}
+
+static void process(struct step *s, const struct item *it, struct ready *r)
+{
+    const struct plan_node *n = it->node;
+
+    if (UNLIKELY(atomic_load_explicit(&s->failed, memory_order_relaxed))) {
+        release_inputs(n, it->iter->slots + n->slot);
+        frame_node_done(s, it->iter, r);
+    } else if (it->dead && n->kind != OP_SEND && n->kind != OP_RECV) {
+        release_inputs(n, it->iter->slots + n->slot);
+        frame_propagate(s, n, it->iter, NULL, true, r);
+        frame_node_done(s, it->iter, r);
+    } else if (n->async >= 0) {
+        async_run(s, it, r);
+    } else {
+        sync_run(s, it, r);
+    }
+}
+
+/* Runs until nothing is ready here. The caller has a part in step->live, so
+ * the step is there all the time. */
 static void run_ready(struct step *s, struct ready *r)
 {
     uint64_t since_ns = 0;
-    int over = 0, ran = 0;
 
-    while (r->head < r->tail && !moved_on(s, r, ++ran, &since_ns)) {
-        struct item it = r->items[r->head++];
+    for (int ran = 1; r->head < r->tail; ran++) {
+        struct item it;
 
-        if (post_heavy(s, &it, r))
-            continue;
-        if (process(s, &it, r))
-            over++;
-        /* Items that are left keep the step alive. */
-        if (over > 1) {
-            atomic_fetch_sub_explicit(&s->live, over - 1, memory_order_acq_rel);
-            over = 1;
+        if (ran % INLINE_CHECK == 0) {
+            share(s, r, &since_ns);
+            if (r->head == r->tail)
+                break;
         }
+        if (post_heavy(s, r))
+            continue;
+        it = r->items[r->head++];
+        process(s, &it, r);
     }
-    if (over)
-        end_node(s);
 }
 
 /* ---- begin and end ---- */
@@ -481,6 +486,8 @@ static struct step *step_make(struct plan *p)
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->frame_lock, NULL);
     s->spare = mem_array((size_t)p->frame_count, sizeof(*s->spare));
+    s->spare_frames =
+        mem_array((size_t)p->frame_count, sizeof(*s->spare_frames));
     s->root.step = s;
     s->root.def = &p->frames[0];
     s->root_iter = iteration_new(s, &s->root);
@@ -501,9 +508,11 @@ static void step_free(struct step *s)
             iteration_free(it, &s->plan->frames[i]);
         }
     iteration_free(s->root_iter, s->root.def);
+    frame_free_spare(s);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->frame_lock);
     mem_free(s->spare);
+    mem_free(s->spare_frames);
     mem_free(s->args);
     mem_free(s->rets);
     mem_free(s->stats);
@@ -512,6 +521,8 @@ static void step_free(struct step *s)
 
 void step_free_idle(struct plan *p)
 {
+    if (p->idle_one)
+        step_free(p->idle_one);
     while (p->idle) {
         struct step *s = p->idle;
 
@@ -522,8 +533,10 @@ void step_free_idle(struct plan *p)
 
 static struct step *step_get(struct plan *p)
 {
-    struct step *s;
+    struct step *s = atomic_exchange(&p->idle_one, NULL);
 
+    if (s)
+        return s;
     pthread_mutex_lock(&p->idle_lock);
     s = p->idle;
     if (s) {
@@ -534,11 +547,26 @@ static struct step *step_get(struct plan *p)
     return s ? s : step_make(p);
 }
 
+static void keep_more(struct plan *p, struct step *s)
+{
+    bool keep;
+
+    pthread_mutex_lock(&p->idle_lock);
+    keep = p->idle_count < IDLE_MAX;
+    if (keep) {
+        s->next = p->idle;
+        p->idle = s;
+        p->idle_count++;
+    }
+    pthread_mutex_unlock(&p->idle_lock);
+    if (!keep)
+        step_free(s);
+}
+
 static void step_put(struct step *s)
 {
     struct plan *p = s->plan;
     const struct plan_frame *root = s->root.def;
-    bool keep;
 
     if (atomic_load(&s->failed)) {
         frame_close_all(s);
@@ -554,16 +582,9 @@ static void step_put(struct step *s)
     for (int i = 0; i < p->ret_count; i++)
         value_release(&s->rets[i]);
     s->stat_count = 0;
-    pthread_mutex_lock(&p->idle_lock);
-    keep = p->idle_count < IDLE_MAX;
-    if (keep) {
-        s->next = p->idle;
-        p->idle = s;
-        p->idle_count++;
-    }
-    pthread_mutex_unlock(&p->idle_lock);
-    if (!keep)
-        step_free(s);
+    if (!atomic_compare_exchange_strong(&p->idle_one, &(struct step *){ NULL },
+                                        s))
+        keep_more(p, s);
     plan_unref(p);
 }
 
@@ -585,11 +606,9 @@ struct step *step_new(struct plan *p, const struct step_opts *opts)
     s->arg = opts->arg;
     status_clear(&s->st);
     atomic_store(&s->failed, false);
-    for (int i = 0; i < opts->arg_count; i++) {
-        s->args[i] = opts->args[i];
-        opts->args[i] = (struct op_value){ 0 };
-    }
-    atomic_store(&s->live, p->root_count + 1);
+    for (int i = 0; i < opts->arg_count; i++)
+        value_move(&s->args[i], &opts->args[i]);
+    atomic_store(&s->live, 1);
     return s;
 }
 
@@ -604,17 +623,18 @@ void step_run(struct step *s)
             &r, (struct item){ &p->nodes[p->roots[i]], s->root_iter, false });
     run_ready(s, &r);
     ready_done(&r);
-    end_node(s);
+    step_drop(s);
 }
 
 void step_hold(struct step *s)
 {
-    atomic_fetch_add(&s->live, 1);
+    atomic_fetch_add_explicit(&s->live, 1, memory_order_relaxed);
 }
 
 void step_drop(struct step *s)
 {
-    end_node(s);
+    if (atomic_fetch_sub_explicit(&s->live, 1, memory_order_acq_rel) == 1)
+        finish(s);
 }
 
 struct op_value *step_results(struct step *s)
@@ -630,10 +650,30 @@ const struct step_stat *step_stats(const struct step *s, int *ret_count)
 
 /* ---- arguments and results of functions ---- */
 
+struct place {
+    int64_t index;
+    bool shared; /* by several nodes */
+};
+
+/* An argument that one node takes is its own, so that the next kernel may
+ * write over it. */
+static void place_share(struct plan *p, struct place *place)
+{
+    struct place *first;
+
+    if (!p->args)
+        p->args = ARENA_ARRAY(&p->arena, void *, p->arg_count);
+    first = p->args[place->index];
+    if (!first)
+        p->args[place->index] = place;
+    else
+        first->shared = place->shared = true;
+}
+
 static enum mst_code index_init(struct op_node *n, struct status *st)
 {
     int64_t index = op_attr_int(n, "index");
-    int64_t *state = ARENA_NEW(n->arena, int64_t);
+    struct place *place = ARENA_NEW(n->arena, struct place);
     struct plan *p = n->env->plan;
     int limit = n->def->kind == OP_ARG ? p->arg_count : p->ret_count;
 
@@ -641,21 +681,29 @@ static enum mst_code index_init(struct op_node *n, struct status *st)
         return status_set(st, MST_INVALID_ARGUMENT,
                           "{{node %s}} has index %lld of %d", n->name,
                           (long long)index, limit);
-    *state = index;
-    n->state = state;
+    place->index = index;
+    if (n->def->kind == OP_ARG)
+        place_share(p, place);
+    n->state = place;
     return MST_OK;
 }
 
 static enum mst_code arg_run(struct op_ctx *c)
 {
     struct step *s = CONTAINER(c->step, struct step, env);
-    struct op_value *v = &s->args[*(int64_t *)c->node->state];
+    const struct place *place = c->node->state;
+    struct op_value *v = &s->args[place->index];
 
     if (!value_set(v))
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "Argument %lld of the function was not given",
-                       (long long)*(int64_t *)c->node->state);
-    c->out[0].t = tensor_ref(&v->t);
+                       (long long)place->index);
+    if (!place->shared) {
+        value_move(&c->out[0], v);
+        return MST_OK;
+    }
+    tensor_assign(&c->out[0].t, &v->t);
+    buffer_ref(v->t.buf);
     c->out[0].ref = variable_ref(v->ref);
     return MST_OK;
 }
@@ -673,11 +721,11 @@ const struct op_def def_arg = {
 static enum mst_code retval_run(struct op_ctx *c)
 {
     struct step *s = CONTAINER(c->step, struct step, env);
-    struct op_value *v = &s->rets[*(int64_t *)c->node->state];
+    const struct place *place = c->node->state;
+    struct op_value *v = &s->rets[place->index];
 
     value_release(v);
-    *v = c->in[0];
-    c->in[0] = (struct op_value){ 0 };
+    value_move(v, &c->in[0]);
     return MST_OK;
 }
 

@@ -55,8 +55,7 @@ void step_drop(struct step *s);
 struct op_value *step_results(struct step *s);
 const struct step_stat *step_stats(const struct step *s, int *ret_count);
 
-/* The threads of a pool may compute for long; others (loops) may not. Set by
- * the executor around its jobs. */
+/* The end of a plan: its steps that wait for reuse. */
 void step_free_idle(struct plan *p);
 
 #endif

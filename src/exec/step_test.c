@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <semaphore.h>
 
 #include "base/hash.h"
 #include "exec/step.h"
@@ -87,7 +88,7 @@ static enum mst_code make(struct fixture *f, struct graph_text *g)
     lib = graph_text_library(g, &f->st);
     if (!lib)
         return f->st.code;
-    return plan_new(lib, &f->env, &f->plan, &f->st);
+    return plan_new(lib, &f->env, false, &f->plan, &f->st);
 }
 
 static enum mst_code run(struct fixture *f)
@@ -279,6 +280,161 @@ static void test_step_loop_waits_for_room(void **state)
     check_square_loop(1);
 }
 
+/* ---- on many threads ---- */
+
+static void put_enter(struct graph_text *g, const char *name, const char *from,
+                      enum dtype dt, const char *frame, bool constant)
+{
+    put_loop_node(g, name, "Enter", from, dt);
+    graph_text_str(g, "frame_name", frame);
+    graph_text_bool(g, "is_constant", constant);
+    graph_text_int(g, "parallel_iterations", 4);
+}
+
+/*
+ * for (i = 0; i < 6; i++)
+ *     for (j = 0; j < 3; j++)
+ *         x = -x + x * x, over so many elements that each op goes to the pool.
+ */
+static void put_nested_loops(struct graph_text *g, int elems)
+{
+    int zero = 0, one = 1, outer = 6, inner = 3;
+    float half = 0.5f;
+
+    graph_text_const(g, "zero", DT_INT32, &zero);
+    graph_text_const(g, "one", DT_INT32, &one);
+    graph_text_const(g, "outer", DT_INT32, &outer);
+    graph_text_const(g, "inner", DT_INT32, &inner);
+    graph_text_const(g, "half", DT_FLOAT, &half);
+    graph_text_const(g, "elems", DT_INT32, &elems);
+    graph_text_node(g, "shape", "ExpandDims", "elems,zero");
+    graph_text_type(g, "T", DT_INT32);
+    graph_text_node(g, "start", "Fill", "shape,half");
+    graph_text_type(g, "T", DT_FLOAT);
+    put_enter(g, "i_in", "zero", DT_INT32, "a", false);
+    put_enter(g, "x_in", "start", DT_FLOAT, "a", false);
+    put_enter(g, "one_a", "one", DT_INT32, "a", true);
+    put_enter(g, "zero_a", "zero", DT_INT32, "a", true);
+    put_enter(g, "outer_a", "outer", DT_INT32, "a", true);
+    put_enter(g, "inner_a", "inner", DT_INT32, "a", true);
+    put_loop_node(g, "i", "Merge", "i_in,i_next", DT_INT32);
+    graph_text_int(g, "N", 2);
+    put_loop_node(g, "x", "Merge", "x_in,x_next", DT_FLOAT);
+    graph_text_int(g, "N", 2);
+    put_loop_node(g, "i_less", "Less", "i,outer_a", DT_INT32);
+    graph_text_node(g, "i_cond", "LoopCond", "i_less");
+    put_loop_node(g, "i_switch", "Switch", "i,i_cond", DT_INT32);
+    put_loop_node(g, "x_switch", "Switch", "x,i_cond", DT_FLOAT);
+    put_loop_node(g, "i_add", "AddV2", "i_switch:1,one_a", DT_INT32);
+    put_loop_node(g, "i_next", "NextIteration", "i_add", DT_INT32);
+    put_enter(g, "j_in", "zero_a", DT_INT32, "b", false);
+    put_enter(g, "u_in", "x_switch:1", DT_FLOAT, "b", false);
+    put_enter(g, "one_b", "one_a", DT_INT32, "b", true);
+    put_enter(g, "inner_b", "inner_a", DT_INT32, "b", true);
+    put_loop_node(g, "j", "Merge", "j_in,j_next", DT_INT32);
+    graph_text_int(g, "N", 2);
+    put_loop_node(g, "u", "Merge", "u_in,u_next", DT_FLOAT);
+    graph_text_int(g, "N", 2);
+    put_loop_node(g, "j_less", "Less", "j,inner_b", DT_INT32);
+    graph_text_node(g, "j_cond", "LoopCond", "j_less");
+    put_loop_node(g, "j_switch", "Switch", "j,j_cond", DT_INT32);
+    put_loop_node(g, "u_switch", "Switch", "u,j_cond", DT_FLOAT);
+    put_loop_node(g, "j_add", "AddV2", "j_switch:1,one_b", DT_INT32);
+    put_loop_node(g, "j_next", "NextIteration", "j_add", DT_INT32);
+    put_loop_node(g, "u_neg", "Neg", "u_switch:1", DT_FLOAT);
+    put_loop_node(g, "u_square", "Square", "u_switch:1", DT_FLOAT);
+    put_loop_node(g, "u_sum", "AddV2", "u_neg,u_square", DT_FLOAT);
+    put_loop_node(g, "u_next", "NextIteration", "u_sum", DT_FLOAT);
+    put_loop_node(g, "j_exit", "Exit", "j_switch:0", DT_INT32);
+    put_loop_node(g, "u_exit", "Exit", "u_switch:0", DT_FLOAT);
+    put_loop_node(g, "x_next", "NextIteration", "u_exit", DT_FLOAT);
+    put_loop_node(g, "x_exit", "Exit", "x_switch:0", DT_FLOAT);
+    put_loop_node(g, "result", "_Retval", "x_exit", DT_FLOAT);
+    graph_text_int(g, "index", 0);
+}
+
+struct runner {
+    struct fixture *f;
+    struct status st;
+    float last;
+    sem_t done;
+    bool fail;
+};
+
+static void runner_done(void *arg, struct step *s, const struct status *st)
+{
+    struct runner *r = arg;
+
+    status_copy(&r->st, st);
+    if (!st->code) {
+        struct tensor *t = &step_results(s)[0].t;
+
+        r->last = TENSOR_DATA(t, float)[t->count - 1];
+    }
+    sem_post(&r->done);
+}
+
+static void *run_many(void *arg)
+{
+    struct runner *r = arg;
+    struct status gone = STATUS_INIT;
+
+    status_set(&gone, MST_ABORTED, "enough");
+    for (int i = 0; i < 5; i++) {
+        struct step_opts opts = { .env = { .id = i, .cancel = &r->f->cancel },
+                                  .done = runner_done,
+                                  .arg = r };
+        struct step *s = step_new(r->f->plan, &opts);
+
+        status_clear(&r->st);
+        step_hold(s);
+        step_run(s);
+        if (r->fail)
+            step_fail(s, &gone);
+        step_drop(s);
+        sem_wait(&r->done);
+        if (r->st.code != MST_ABORTED || !r->fail)
+            assert_int_equal(r->st.code, MST_OK);
+    }
+    return NULL;
+}
+
+static void check_many(int elems)
+{
+    struct graph_text g;
+    struct fixture f;
+    struct runner r[3];
+    pthread_t t[3];
+    float want = 0.5f;
+
+    for (int i = 0; i < 18; i++)
+        want = -want + want * want;
+    graph_text_init(&g);
+    put_nested_loops(&g, elems);
+    assert_int_equal(make(&f, &g), MST_OK);
+    f.plan->env.pool = pool_new(3);
+    for (int i = 0; i < 3; i++) {
+        r[i] = (struct runner){ .f = &f, .fail = i == 2 };
+        sem_init(&r[i].done, 0, 0);
+        assert_int_equal(pthread_create(&t[i], NULL, run_many, &r[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(t[i], NULL);
+        sem_destroy(&r[i].done);
+        if (!r[i].fail)
+            assert_float_equal(r[i].last, want, 0);
+    }
+    pool_free(f.plan->env.pool);
+    end(&f);
+}
+
+static void test_step_loops_on_many_threads(void **state)
+{
+    (void)state;
+    check_many(1);
+    check_many(150000);
+}
+
 static void test_plan_refuses(void **state)
 {
     static const struct {
@@ -350,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_step_switch_kills_other_branch),
         cmocka_unit_test(test_step_loop_runs_and_names_frames),
         cmocka_unit_test(test_step_loop_waits_for_room),
+        cmocka_unit_test(test_step_loops_on_many_threads),
         cmocka_unit_test(test_plan_refuses),
         cmocka_unit_test(test_step_missing_value_fails_with_node),
     };

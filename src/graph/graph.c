@@ -287,11 +287,12 @@ static bool is_back_edge(const struct graph *g, int src, int dst)
     return s && d && s->kind == OP_NEXT_ITERATION && d->kind == OP_MERGE;
 }
 
-static enum mst_code check_acyclic(const struct graph *g, struct status *st)
+/* Finds the order, and with it whether there is one. */
+static enum mst_code find_order(struct graph *g, struct status *st)
 {
     int *pending = mem_array((size_t)g->count, sizeof(int));
     int *first = mem_array((size_t)g->count + 1, sizeof(int));
-    int *ready = mem_array((size_t)g->count, sizeof(int));
+    int *ready = ARENA_ARRAY(g->arena, int, g->count);
     int *edges, head = 0, tail = 0;
     enum mst_code rc = MST_OK;
 
@@ -325,9 +326,9 @@ static enum mst_code check_acyclic(const struct graph *g, struct status *st)
     if (tail != g->count)
         rc = status_set(st, MST_INVALID_ARGUMENT, "%d nodes in a cycle",
                         g->count - tail);
+    g->order = ready;
     mem_free(pending);
     mem_free(first);
-    mem_free(ready);
     mem_free(edges);
     return rc;
 }
@@ -396,7 +397,7 @@ static enum mst_code build_main(struct building *b, Tensorflow__GraphDef *def)
         rc = enter_node(b, i, def->node[i]);
     for (int i = 0; i < b->g->count && !rc; i++)
         rc = connect(b, i, def->node[i]);
-    return rc ? rc : check_acyclic(b->g, b->st);
+    return rc ? rc : find_order(b->g, b->st);
 }
 
 struct graph_library *graph_library_new_empty(void)
@@ -570,6 +571,17 @@ static enum mst_code enter_rets(struct building *b,
     return MST_OK;
 }
 
+static void mark_wanted(struct building *b, const Tensorflow__FunctionDef *d)
+{
+    for (size_t i = 0; i < d->n_control_ret; i++) {
+        const char *name = d->control_ret[i]->value;
+        int at = find_name(b, name, strlen(name));
+
+        if (at >= 0)
+            b->g->nodes[at].wanted = true;
+    }
+}
+
 enum mst_code graph_function_body(struct graph_library *lib,
                                   const struct graph_function *f,
                                   const struct attr *args, int arg_count,
@@ -599,6 +611,10 @@ enum mst_code graph_function_body(struct graph_library *lib,
         rc = connect(&b, f->in_count + i, f->def->node_def[i]);
     if (!rc)
         rc = enter_rets(&b, f, out, f->in_count + nodes);
+    if (!rc) {
+        mark_wanted(&b, f->def);
+        rc = find_order(ret, st);
+    }
     map_done(&b.names);
-    return rc ? rc : check_acyclic(ret, st);
+    return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * A graph out of the wire: nodes with typed attributes, and inputs resolved to
- * (node, output). It is immutable once it is made, and everything of it lies
- * in one arena.
+ * (node, output). Everything of it lies in one arena. It does not change once
+ * it is made, but for its inputs when it is compiled (exec/optimise.h).
  *
  * A function's body is a graph too: its arguments are nodes of op _Arg, its
  * results of op _Retval, in the order of the signature.
@@ -32,11 +32,13 @@ struct graph_node {
     int data_count, input_count;
     const struct attr *attrs;
     int attr_count;
+    bool wanted; /* in a function: its control_ret names it */
 };
 
 struct graph {
     struct arena *arena; /* the library's, which owns all */
     struct graph_node *nodes;
+    int *order; /* of nodes: inputs first, but for back edges of loops */
     int count;
 };
 

@@ -27,6 +27,9 @@ struct part_name {
 struct part_want {
     const struct part_name *feeds, *fetches, *targets;
     int feed_count, fetch_count, target_count;
+    /* In pairs: who reads the second gets the value of the first. */
+    const struct part_name *links;
+    int link_count; /* of names */
     bool partial;
     bool keep; /* the caller wants the graphs later on */
 };

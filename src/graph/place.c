@@ -88,7 +88,7 @@ static enum mst_code fail(struct placing *p, const struct source_node *n,
                "was explicitly assigned to %s but available devices are [ ",
                n->name, n->name, text);
     for (int i = 0; i < p->opts->count && i < 20; i++)
-        status_append(p->st, "%s%s", i ? ", " : "", p->opts->tasks[i].device);
+        status_append(p->st, "%s%s", i ? ", " : "", p->opts->devices[i].device);
     status_append(p->st,
                   " ]. Make sure the device specification refers to a valid "
                   "device.");
@@ -100,28 +100,42 @@ static enum mst_code fail(struct placing *p, const struct source_node *n,
 }
 
 static bool fits(const struct placing *p, const struct device_name *want,
-                 int task)
+                 int place, bool soft)
 {
+    const struct device_name *name = &p->opts->devices[place].name;
     struct device_name loose;
 
-    if (device_matches(&p->opts->tasks[task].name, want))
-        return true;
-    if (!p->opts->soft)
+    if (device_matches(name, want))
+        return *want->type || !strcmp(name->type, "CPU");
+    if (!soft || strcmp(name->type, "CPU"))
         return false;
     loose = *want;
     loose.type[0] = '\0';
     loose.id = -1;
-    return device_matches(&p->opts->tasks[task].name, &loose);
+    return device_matches(name, &loose);
+}
+
+static int choose_by(const struct placing *p, const struct device_name *want,
+                     bool soft)
+{
+    const struct place_opts *o = p->opts;
+    int task = o->devices[o->own].task;
+
+    if (fits(p, want, o->own, soft))
+        return o->own;
+    for (int others = 0; others < 2; others++)
+        for (int i = 0; i < o->count; i++)
+            if ((o->devices[i].task != task) == others &&
+                fits(p, want, i, soft))
+                return i;
+    return -1;
 }
 
 static int choose(const struct placing *p, const struct device_name *want)
 {
-    if (fits(p, want, p->opts->own))
-        return p->opts->own;
-    for (int i = 0; i < p->opts->count; i++)
-        if (fits(p, want, i))
-            return i;
-    return -1;
+    int place = choose_by(p, want, false);
+
+    return place < 0 && p->opts->soft ? choose_by(p, want, true) : place;
 }
 
 /* What one node says, added to what its group wants. */
@@ -140,7 +154,7 @@ static enum mst_code merge_want(struct placing *p, int i, bool weak)
                           "{{node %.200s}}",
                           (int)MIN(n->device_len, 200), n->device, n->name);
     if (head < p->first) /* it is placed already */
-        return weak || p->opts->soft || fits(p, &d, s->nodes[head].task)
+        return weak || p->opts->soft || fits(p, &d, s->nodes[head].place, false)
                    ? MST_OK
                    : fail(p, n, &d);
     if (device_merge(&p->want[head - p->first], &d, p->opts->soft) || weak)
@@ -213,18 +227,18 @@ static bool follows_input(const struct source_node *n)
     return false;
 }
 
-static int task_of(struct source *s, int node)
+static int place_of(struct source *s, int node)
 {
-    return s->nodes[source_group(s, node)].task;
+    return s->nodes[source_group(s, node)].place;
 }
 
 static void follow(struct placing *p, int i, int other)
 {
     const struct device_name *want = &p->want[i - p->first];
-    int task = task_of(p->s, other);
+    int place = place_of(p->s, other);
 
-    if (task >= 0 && fits(p, want, task))
-        p->s->nodes[i].task = task;
+    if (place >= 0 && fits(p, want, place, p->opts->soft))
+        p->s->nodes[i].place = place;
 }
 
 static enum mst_code assign(struct placing *p)
@@ -238,23 +252,23 @@ static enum mst_code assign(struct placing *p)
             continue;
         if (follows_input(n))
             follow(p, i, n->inputs[0].node);
-        if (n->task < 0 && !follows_reader(p, i))
-            n->task = choose(p, &p->want[i - p->first]);
-        if (n->task < 0 && !follows_reader(p, i))
+        if (n->place < 0 && !follows_reader(p, i))
+            n->place = choose(p, &p->want[i - p->first]);
+        if (n->place < 0 && !follows_reader(p, i))
             return fail(p, n, &p->want[i - p->first]);
     }
     for (int i = p->first; i < s->count; i++) {
         struct source_node *n = &s->nodes[i];
 
-        if (n->task < 0 && source_group(s, i) == i)
+        if (n->place < 0 && source_group(s, i) == i)
             follow(p, i, p->reader[i - p->first]);
-        if (n->task < 0 && source_group(s, i) == i)
-            n->task = choose(p, &p->want[i - p->first]);
-        if (n->task < 0 && source_group(s, i) == i)
+        if (n->place < 0 && source_group(s, i) == i)
+            n->place = choose(p, &p->want[i - p->first]);
+        if (n->place < 0 && source_group(s, i) == i)
             return fail(p, n, &p->want[i - p->first]);
     }
     for (int i = p->first; i < s->count; i++)
-        s->nodes[i].task = task_of(s, i);
+        s->nodes[i].place = place_of(s, i);
     return MST_OK;
 }
 

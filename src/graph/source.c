@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "graph/node_attr.h"
+#include "graph/lower.h"
 #include "op/spec.h"
 #include "wire/control.h"
 #include "wire/pb.h"
@@ -49,6 +49,12 @@ int source_group(struct source *s, int node)
         node = s->nodes[node].group;
     }
     return node;
+}
+
+void source_resolve(const struct source *s, struct graph_input *in)
+{
+    for (int hops = 0; hops < s->count && s->nodes[in->node].instead; hops++)
+        *in = s->nodes[in->node].instead[in->output];
 }
 
 /* ---- `_class` ---- */
@@ -98,14 +104,7 @@ static bool is_foreign(const char *op)
 
 /* ---- growing ---- */
 
-struct extending {
-    struct source *s;
-    struct graph_library *scratch; /* where attributes are for a moment */
-    int first;                     /* the first new node */
-    struct status *st;
-};
-
-static enum mst_code enter_function(struct extending *e, const uint8_t *data,
+static enum mst_code enter_function(struct growing *e, const uint8_t *data,
                                     size_t len)
 {
     struct source *s = e->s;
@@ -133,7 +132,7 @@ static enum mst_code enter_function(struct extending *e, const uint8_t *data,
     return MST_OK;
 }
 
-static enum mst_code enter_library(struct extending *e,
+static enum mst_code enter_library(struct growing *e,
                                    const struct pb_field *lib)
 {
     struct pb_in in = pb_in(lib->data, lib->len);
@@ -146,7 +145,7 @@ static enum mst_code enter_library(struct extending *e,
     return rc;
 }
 
-static enum mst_code node_types(struct extending *e, struct source_node *n,
+static enum mst_code node_types(struct growing *e, struct source_node *n,
                                 const struct attr *attrs, int attr_count,
                                 const struct graph_function *function)
 {
@@ -188,8 +187,7 @@ static bool has_function(const struct attr *attrs, int count)
     return false;
 }
 
-static enum mst_code enter_node(struct extending *e, const uint8_t *data,
-                                size_t len)
+enum mst_code source_enter(struct growing *e, const uint8_t *data, size_t len)
 {
     struct source *s = e->s;
     int at = s->count, had;
@@ -201,7 +199,7 @@ static enum mst_code enter_node(struct extending *e, const uint8_t *data,
     enum mst_code rc;
 
     *n = (struct source_node){
-        .wire = data, .wire_len = len, .group = at, .task = -1
+        .wire = data, .wire_len = len, .group = at, .place = -1
     };
     if (!d) {
         s->count--;
@@ -256,7 +254,7 @@ static enum mst_code enter_node(struct extending *e, const uint8_t *data,
 
 /* ---- connecting ---- */
 
-static enum mst_code connect_one(struct extending *e, struct source_node *n,
+static enum mst_code connect_one(struct growing *e, struct source_node *n,
                                  const char *text, size_t len)
 {
     struct graph_input in;
@@ -286,12 +284,13 @@ static enum mst_code connect_one(struct extending *e, struct source_node *n,
                 return rc;
         }
         n->data_count++;
+        source_resolve(e->s, &in);
     }
     n->inputs[n->input_count++] = in;
     return MST_OK;
 }
 
-static enum mst_code connect(struct extending *e, int at)
+static enum mst_code connect(struct growing *e, int at)
 {
     struct source_node *n = &e->s->nodes[at];
     struct pb_in in = pb_in(n->wire, n->wire_len);
@@ -330,10 +329,10 @@ void source_truncate(struct source *s, int first)
 enum mst_code source_extend(struct source *s, const void *def, size_t len,
                             struct buffer *owner, struct status *st)
 {
-    struct extending e = { .s = s,
-                           .scratch = graph_library_new_empty(),
-                           .first = s->count,
-                           .st = st };
+    struct growing e = { .s = s,
+                         .scratch = graph_library_new_empty(),
+                         .first = s->count,
+                         .st = st };
     struct pb_in in = pb_in(def, len);
     enum mst_code rc = MST_OK;
     struct pb_field f;
@@ -358,11 +357,13 @@ enum mst_code source_extend(struct source *s, const void *def, size_t len,
     in = pb_in(def, len);
     while (!rc && pb_next(&in, &f))
         if (f.number == 1 && f.wire == PB_LEN)
-            rc = enter_node(&e, f.data, f.len);
+            rc = source_enter(&e, f.data, f.len);
     for (int i = e.first; i < s->count && !rc; i++)
         rc = connect(&e, i);
     if (rc)
         source_truncate(s, e.first);
+    else
+        lower_nodes(&e);
     graph_library_free(e.scratch);
     return rc;
 }

@@ -5,7 +5,7 @@
  * Nodes stay in their wire form, because most of what a NodeDef says is only
  * passed on to the task that will run it. What the master itself needs is
  * beside the bytes: the op, resolved inputs, types of inputs and outputs, and,
- * once it is placed, the task. Attributes are read once, for the types, and
+ * once it is placed, the device. Attributes are read once, for the types, and
  * dropped.
  *
  * Not locked: its owner sees to it that nobody reads while it grows.
@@ -29,8 +29,10 @@ struct source_node {
     int in_count, out_count;
     bool foreign; /* an op of TensorFlow's that we do not have: no types */
     bool calls;   /* has a function among its attributes, or is a call */
-    int group;    /* towards the node that stands for its colocation group */
-    int task;     /* of the group's head: where it runs; -1: not placed yet */
+    const struct graph_input *instead; /* by output: see graph/lower.h */
+    bool branch; /* a call that graph/lower.c made of another op */
+    int group;   /* towards the node that stands for its colocation group */
+    int place;   /* of the group's head: the device; -1: not placed yet */
 };
 
 struct source {
@@ -46,6 +48,7 @@ struct source {
     int owner_count, owner_room;
     const uint8_t *versions; /* the first VersionDef that came */
     size_t versions_len;
+    int lowered;        /* the next number for a name in graph/lower.c */
     struct map classes; /* "loc:@x" of no node -> index + 1 of one with it */
 };
 
@@ -62,6 +65,8 @@ void source_truncate(struct source *s, int first);
 
 /* -1 when there is none. */
 int source_find(const struct source *s, const char *name, size_t len);
+/* A data input, to what stands there instead. */
+void source_resolve(const struct source *s, struct graph_input *in);
 /* The head of a node's group. */
 int source_group(struct source *s, int node);
 

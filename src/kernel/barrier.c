@@ -96,6 +96,8 @@ static enum mst_code make_init(struct op_node *n, struct status *st)
     for (int i = 0; i < types->count; i++) {
         t[i + 2] = types->value[i].type;
         dims[i + 2] = *shapes->value[i].shape;
+        if (dims[i + 2].ndim < 0) /* TensorFlow takes that for a scalar */
+            dims[i + 2].ndim = 0;
         if (!element_shape_known(&dims[i + 2]))
             return status_set(
                 st, MST_INVALID_ARGUMENT, "Shape %s is not fully defined",

@@ -7,15 +7,9 @@
  */
 #include "kernel/types.h"
 
-static void hand_on(struct op_ctx *c, int out, int in)
-{
-    c->out[out].t = tensor_ref(&c->in[in].t);
-    c->out[out].ref = variable_ref(c->in[in].ref);
-}
-
 static enum mst_code pass(struct op_ctx *c)
 {
-    hand_on(c, 0, 0);
+    op_out_move(c, 0, 0);
     return MST_OK;
 }
 
@@ -29,7 +23,7 @@ static enum mst_code switch_run(struct op_ctx *c)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "The second input must be a scalar, but it has rank %d",
                        pred->ndim);
-    hand_on(c, *TENSOR_DATA(pred, bool) ? 1 : 0, 0);
+    op_out_move(c, *TENSOR_DATA(pred, bool) ? 1 : 0, 0);
     return MST_OK;
 }
 
@@ -66,7 +60,7 @@ static enum mst_code switch_n_run(struct op_ctx *c)
                        "The second input must be a scalar, but it has rank %d",
                        index->ndim);
     i = tensor_int(index, 0);
-    hand_on(c, (int)(i < 0 || i > last ? last : i), 0);
+    op_out_move(c, (int)(i < 0 || i > last ? last : i), 0);
     return MST_OK;
 }
 
@@ -89,7 +83,7 @@ static enum mst_code merge_run(struct op_ctx *c)
     for (int i = 0; i < c->node->in_count; i++) {
         if (!tensor_set(&c->in[i].t) && !c->in[i].ref)
             continue;
-        hand_on(c, 0, i);
+        op_out_move(c, 0, i);
         *TENSOR_DATA(op_out(c, 1), int32_t) = i;
         return MST_OK;
     }

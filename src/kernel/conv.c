@@ -20,30 +20,18 @@
 
 #include "kernel/conv_tile.h"
 #include "kernel/gemm.h"
+#include "kernel/window_axis.h"
 
 #define K_STEP      256         /* products between two visits to C */
 #define STRIP_BYTES (256 << 10) /* what a unit's box should not exceed */
 #define PIXELS_MIN  256 /* of a unit: the filter is read once for them */
-
-/* One dimension of a pass. */
-struct axis {
-    int64_t count;         /* positions of the grid */
-    int64_t step;          /* of the source, from one to the next */
-    int64_t start;         /* of the source, where position 0 begins */
-    int64_t reach;         /* of the source, that a position sees */
-    int64_t taps;          /* how many of the filter */
-    int64_t off_step;      /* of the source, from tap to tap */
-    int64_t tap, tap_step; /* which they are */
-    int64_t out, out_step; /* where positions are in the destination */
-    int64_t source, dest, size;
-};
 
 struct pass {
     const struct conv *v;
     const struct conv_tiles *t;
     size_t size; /* of an element */
     bool back;   /* the gradient of the input */
-    struct axis ax[3];
+    struct window_axis ax[3];
     const char *source;
     char *dest;
     int64_t k, n;             /* channels of source and dest in a group */
@@ -99,73 +87,11 @@ void conv_strip(char *to, const int64_t n[3], const char *from,
 
 /* ---- the plan of a pass ---- */
 
-static void forward_axis(struct axis *a, const struct window_dim *d)
-{
-    *a = (struct axis){ .count = d->out,
-                        .step = d->stride,
-                        .start = -d->before,
-                        .reach = (d->size - 1) * d->dilation + 1,
-                        .taps = d->size,
-                        .off_step = d->dilation,
-                        .tap_step = 1,
-                        .out_step = 1,
-                        .source = d->in,
-                        .dest = d->out,
-                        .size = d->size };
-}
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
-/*
- * The positions h of x with (h + before) % stride == phase: h + before =
- * stride * i + phase. Tap k, when k * dilation - phase is a multiple j of the
- * stride, takes y[i - j] to it.
- */
-static void back_axis(struct axis *a, const struct window_dim *d, int64_t phase)
-{
-    int64_t g = gcd(d->dilation, d->stride), step = d->stride / g;
-    int64_t first = 0, last, far, i0, i1;
-
-    while (first < step && (first * d->dilation - phase) % d->stride)
-        first++;
-    *a = (struct axis){ .step = 1,
-                        .out_step = d->stride,
-                        .source = d->out,
-                        .dest = d->in,
-                        .size = d->size };
-    if (first < step && first < d->size)
-        a->taps = (d->size - 1 - first) / step + 1;
-    last = first + MAX(a->taps - 1, 0) * step;
-    far = a->taps ? (last * d->dilation - phase) / d->stride : 0;
-    a->off_step = d->dilation / g;
-    a->tap = last;
-    a->tap_step = -step;
-    a->reach = a->taps ? (a->taps - 1) * a->off_step + 1 : 1;
-    /* The first and the last i whose h is inside of x. */
-    i0 = (d->before - phase + d->stride - 1) / d->stride;
-    if (d->before < phase)
-        i0 = 0;
-    i1 = d->in - 1 + d->before - phase;
-    i1 = i1 < 0 ? -1 : i1 / d->stride;
-    a->count = MAX(i1 - i0 + 1, 0);
-    a->start = i0 - far;
-    a->out = d->stride * i0 + phase - d->before;
-}
-
 /* The source's pixels are used as they lie if all that are seen are there. */
 static bool is_direct(const struct pass *p)
 {
     for (int i = 0; i < 3; i++) {
-        const struct axis *a = &p->ax[i];
+        const struct window_axis *a = &p->ax[i];
 
         if (a->start < 0 ||
             a->start + (a->count - 1) * a->step + a->reach > a->source)
@@ -177,8 +103,9 @@ static bool is_direct(const struct pass *p)
 static void choose_units(struct pass *p, const struct op_ctx *c)
 {
     struct pool *pool = c->node->env ? c->node->env->pool : NULL;
-    int64_t want = pool ? 2 * (pool_threads(pool) + 1) : 1, batch;
-    const struct axis *d = &p->ax[0], *h = &p->ax[1], *w = &p->ax[2];
+    int64_t threads = pool ? pool_threads(pool) : 1;
+    int64_t want = threads > 1 ? 2 * threads : 1, batch;
+    const struct window_axis *d = &p->ax[0], *h = &p->ax[1], *w = &p->ax[2];
     double line = (double)((w->count - 1) * w->step + w->reach) *
                   (double)(p->source_c * (int64_t)p->size) * (double)d->reach;
 
@@ -205,7 +132,7 @@ static void choose_units(struct pass *p, const struct op_ctx *c)
 /* Taps that lie side by side are one segment; long ones are cut. */
 static int64_t make_segments(const struct pass *p, struct conv_segment *to)
 {
-    const struct axis *d = &p->ax[0], *h = &p->ax[1], *w = &p->ax[2];
+    const struct window_axis *d = &p->ax[0], *h = &p->ax[1], *w = &p->ax[2];
     bool join = w->off_step == 1 && p->k == p->source_c;
     int64_t runs = join ? MIN(w->taps, 1) : w->taps;
     int64_t length = join ? w->taps * p->k : p->k, b = 0, n = 0;
@@ -230,7 +157,7 @@ static int64_t make_segments(const struct pass *p, struct conv_segment *to)
 
 static void make_pixels(const struct pass *p)
 {
-    const struct axis *h = &p->ax[1], *w = &p->ax[2];
+    const struct window_axis *h = &p->ax[1], *w = &p->ax[2];
     int64_t box = p->box[0] * p->box[1] * p->box[2] * p->source_c;
     int64_t dest = p->ax[0].dest * h->dest * w->dest * p->dest_c, n = 0;
 
@@ -346,7 +273,7 @@ static void unit_group(const struct pass *p, int64_t g, int64_t pixels,
 static void run_unit(const struct pass *p, char *strip, int64_t n, int64_t d,
                      int64_t y)
 {
-    const struct axis *ax = p->ax;
+    const struct window_axis *ax = p->ax;
     int64_t images = MIN(p->v->fit.batch - n, p->images);
     int64_t lines = MIN(ax[1].count - y, p->lines);
     const int64_t dims[3] = { ax[0].source, ax[1].source, ax[2].source };
@@ -517,7 +444,7 @@ enum mst_code conv_forward(struct op_ctx *c, const struct conv *v)
     if (is_product(v))
         return product(c, v, false);
     for (int i = 0; i < 3; i++)
-        forward_axis(&p.ax[i], &v->fit.dim[i]);
+        window_axis_forward(&p.ax[i], &v->fit.dim[i]);
     return run_pass(c, &p);
 }
 
@@ -533,9 +460,12 @@ enum mst_code conv_back_input(struct op_ctx *c, const struct conv *v)
             for (int64_t k = 0; k < MIN(d[2].stride, d[2].in) && !rc; k++) {
                 struct pass p = new_pass(v, true);
 
-                back_axis(&p.ax[0], &d[0], (i + d[0].before) % d[0].stride);
-                back_axis(&p.ax[1], &d[1], (j + d[1].before) % d[1].stride);
-                back_axis(&p.ax[2], &d[2], (k + d[2].before) % d[2].stride);
+                window_axis_back(&p.ax[0], &d[0],
+                                 (i + d[0].before) % d[0].stride);
+                window_axis_back(&p.ax[1], &d[1],
+                                 (j + d[1].before) % d[1].stride);
+                window_axis_back(&p.ax[2], &d[2],
+                                 (k + d[2].before) % d[2].stride);
                 rc = run_pass(c, &p);
             }
     return rc;

@@ -147,10 +147,14 @@ static enum mst_code begin(struct dataset_iter *it)
     return it->d->kind->go(it, DATASET_FRESH);
 }
 
+/* Some datasets pull and pull before they give anything, or for ever: here a
+ * cancelled step ends. */
 enum mst_code dataset_pull(struct dataset_iter *in, struct dataset_iter *it)
 {
     in->up = it;
     in->c = it->c;
+    if (cancel_is_set(it->c->step->cancel))
+        return op_fail(it->c, MST_CANCELLED, "Iterator was cancelled");
     return begin(in);
 }
 

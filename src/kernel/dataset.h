@@ -62,6 +62,7 @@ struct dataset {
     struct tensor *tensors; /* what it was given, by kind */
     int tensor_count;
     int64_t n[3]; /* sizes, by kind */
+    int format;   /* of files */
     bool flag;
     struct dataset_func func;
     pthread_mutex_t lock;

@@ -2,8 +2,7 @@
  * Datasets of files: lines, TFRecords, records of a fixed length. Files are
  * opened when their turn comes, and read on the thread that wants an element:
  * GetNext is an op that may block (OP_BLOCKING).
- *
- * Left out: compressed files.
+ * Compressed files are unpacked in memory, one at a time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,9 +11,11 @@
 #include "base/mem.h"
 #include "kernel/dataset.h"
 #include "kernel/types.h"
+#include "kernel/unzip.h"
 #include "store/record.h"
 
-/* d->tensors[0] are the names; n[] header, record and footer bytes. */
+/* d->tensors[0] are the names; n[] header, record and footer bytes; format
+ * is an enum unzip_format. */
 struct file_iter {
     struct dataset_iter it;
     FILE *file; /* lines, fixed lengths */
@@ -22,6 +23,7 @@ struct file_iter {
     size_t line_room;
     int64_t left; /* records of a fixed length */
     struct record_reader records;
+    struct text bytes; /* of a compressed file */
     bool open;
 };
 
@@ -41,6 +43,18 @@ static void file_iter_done(struct dataset_iter *it)
 
     file_close(f);
     free(f->line);
+    text_done(&f->bytes);
+}
+
+static enum unzip_format format_of(const struct file_iter *f)
+{
+    return (enum unzip_format)f->it.d->format;
+}
+
+static enum mst_code unpack(struct file_iter *f, const char *path)
+{
+    f->bytes.len = 0;
+    return unzip_file(format_of(f), path, &f->bytes, f->it.c->st);
 }
 
 /* The next file: its path, to be freed. */
@@ -58,8 +72,11 @@ static enum mst_code open_plain(struct file_iter *f)
 
     if (rc)
         return rc;
-    f->file = fopen(path, "re");
-    if (!f->file)
+    if (format_of(f) == UNZIP_NONE)
+        f->file = fopen(path, "re");
+    else if (!(rc = unpack(f, path)))
+        f->file = fmemopen(f->bytes.data, f->bytes.len, "r");
+    if (!rc && !f->file)
         rc = file_fail(f->it.c->st, path, errno);
     f->open = !rc;
     mem_free(path);
@@ -131,7 +148,12 @@ static enum mst_code open_records(struct file_iter *f)
 
     if (rc)
         return rc;
-    rc = record_reader_open(&f->records, path, f->it.c->st);
+    if (format_of(f) == UNZIP_NONE) {
+        rc = record_reader_open(&f->records, path, f->it.c->st);
+    } else if (!(rc = unpack(f, path))) {
+        f->records = (struct record_reader){ 0 };
+        file_in_memory(&f->records.file, path, f->bytes.data, f->bytes.len);
+    }
     f->open = !rc;
     mem_free(path);
     return rc;
@@ -154,10 +176,10 @@ static enum mst_code records_go(struct dataset_iter *it, enum mst_code got)
             rc = record_reader_next(&f->records, &record, it->c->st);
         if (!rc)
             return put_string(it, record.at, (size_t)(record.end - record.at));
+        file_close(f); /* a damaged file ends there */
         if (rc != MST_OUT_OF_RANGE)
             return rc;
         status_clear(it->c->st);
-        file_close(f);
     }
 }
 
@@ -218,8 +240,10 @@ static enum mst_code fixed_go(struct dataset_iter *it, enum mst_code got)
         f->line = realloc(f->line, want);
         f->line_room = f->line ? want : 0;
     }
-    if (!f->line || fread(f->line, 1, want, f->file) != want)
+    if (!f->line || fread(f->line, 1, want, f->file) != want) {
+        f->left = 0;
         return status_set(it->c->st, MST_DATA_LOSS, "The file was cut");
+    }
     f->left--;
     return put_string(it, f->line, want);
 }
@@ -235,17 +259,26 @@ static enum mst_code files_make(struct op_ctx *c,
                                 int compression, struct dataset **ret)
 {
     const struct tensor *names = op_in(c, 0);
+    enum unzip_format format = UNZIP_NONE;
     struct dataset *d;
 
     if (names->ndim > 1)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "`filenames` must be a scalar or a vector.");
-    if (compression && (op_in(c, compression)->ndim ||
-                        tensor_str(op_in(c, compression), 0)->len))
-        return op_fail(c, MST_UNIMPLEMENTED,
-                       "Compressed files are not supported");
+    if (compression) {
+        const struct tensor *t = op_in(c, compression);
+        const struct str *s = t->count ? tensor_str(t, 0) : NULL;
+
+        if (t->ndim || !s ||
+            !unzip_format_of(
+                (struct attr_text){ s->data ? s->data : "", s->len }, &format))
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "`compression_type` must be \"\", \"ZLIB\" or "
+                           "\"GZIP\".");
+    }
     d = dataset_new(kind, 0, 1);
     d->tensors[0] = tensor_ref(names);
+    d->format = format;
     *ret = d;
     return MST_OK;
 }

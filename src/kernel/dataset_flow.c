@@ -85,12 +85,48 @@ FLOW(private_thread_pool_dataset, "PrivateThreadPoolDataset",
      ", num_threads: int64", "", same_run)
 FLOW(assert_next_dataset, "AssertNextDataset", ", transformations: string", "",
      same_run)
+FLOW(rewrite_dataset, "RewriteDataset", ", rewrite_name: string", "", same_run)
 FLOW(optimize_dataset, "OptimizeDataset", ", optimizations: string",
      "; optimization_configs: list(string) = []", same_run)
 FLOW(optimize_dataset_v2, "OptimizeDatasetV2",
      ", optimizations_enabled: string, optimizations_disabled: string, "
      "optimizations_default: string",
      "; optimization_configs: list(string) = []", same_run)
+
+/* ---- without the elements that fail ---- */
+
+static enum mst_code ignore_go(struct dataset_iter *it, enum mst_code got)
+{
+    struct dataset_iter *in = dataset_iter_input(it, 0);
+
+    for (;;) {
+        if (got == DATASET_FRESH)
+            got = dataset_pull(in, it);
+        if (!got || got == OP_LATER || got == MST_CANCELLED)
+            break;
+        status_clear(it->c->st);
+        got = DATASET_FRESH;
+    }
+    if (got)
+        return got;
+    it->end = in->end;
+    dataset_take(it, in);
+    return MST_OK;
+}
+
+static const struct dataset_kind ignore_kind = { sizeof(struct dataset_iter),
+                                                 ignore_go, NULL, NULL };
+
+static enum mst_code ignore_run(struct op_ctx *c)
+{
+    struct dataset *d;
+    enum mst_code rc = dataset_make(c, &ignore_kind, 1, 0, &d);
+
+    return rc ? rc : dataset_put(c, d);
+}
+
+FLOW(ignore_errors_dataset, "IgnoreErrorsDataset", "",
+     "; log_warning: bool = false", ignore_run)
 
 /* ---- the first n[0]; all when it is negative ---- */
 

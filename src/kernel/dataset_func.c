@@ -380,6 +380,11 @@ static enum mst_code interleave_v2_run(struct op_ctx *c)
     return interleave(c, 3);
 }
 
+static enum mst_code interleave_legacy_run(struct op_ctx *c)
+{
+    return interleave(c, 4);
+}
+
 static enum mst_code interleave_v4_run(struct op_ctx *c)
 {
     return interleave(c, 5);
@@ -399,3 +404,13 @@ FUNC_DEF(parallel_interleave_dataset_v4, "ParallelInterleaveDatasetV4",
          CYCLE ", buffer_output_elements: int64, "
                "prefetch_input_elements: int64, num_parallel_calls: int64",
          "; deterministic: string = 'default'", "f", f_init, interleave_v4_run)
+FUNC_DEF(parallel_interleave_dataset, "ParallelInterleaveDataset",
+         CYCLE ", sloppy: bool, buffer_output_elements: int64, "
+               "prefetch_input_elements: int64",
+         "", "f", f_init, interleave_v4_run)
+FUNC_DEF(legacy_parallel_interleave_dataset_v2,
+         "LegacyParallelInterleaveDatasetV2",
+         CYCLE ", buffer_output_elements: int64, "
+               "prefetch_input_elements: int64",
+         "; deterministic: string = 'default'", "f", f_init,
+         interleave_legacy_run)

@@ -141,15 +141,9 @@ static void iterator_next(struct iterator *it)
 static void on_cancel(struct cancel_item *item)
 {
     struct wait *w = CONTAINER(item, struct wait, item);
-    struct iterator *it = CONTAINER(w->at, struct iterator, o);
-    struct wait_line ended = { 0 };
 
-    pthread_mutex_lock(&it->lock);
-    if (w->line)
-        wait_leave(w, op_fail(w->c, MST_CANCELLED, "Iterator was cancelled"),
-                   &ended);
-    pthread_mutex_unlock(&it->lock);
-    wait_end(&ended);
+    wait_give_up(w, &CONTAINER(w->at, struct iterator, o)->lock,
+                 "Iterator was cancelled");
 }
 
 static enum mst_code get_next(struct op_ctx *c)

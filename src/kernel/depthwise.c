@@ -3,13 +3,16 @@
  *
  * With a multiplier of m, channel c of the input makes channels c * m … of the
  * output. The input is spread so that each has one, and all loops are over
- * channels side by side: y += x * w, for each tap over part of a line.
+ * channels side by side: y is the sum over taps of x * w, for some neighbouring
+ * pixels at once, in registers. The gradient of the input is the same walk with
+ * x and y exchanged (window_axis.h).
  */
 #include <string.h>
 
 #include "kernel/cast.h"
+#include "kernel/gemm_tile.h"
 #include "kernel/types.h"
-#include "kernel/window.h"
+#include "kernel/window_axis.h"
 
 enum part { PART_X, PART_W, PART_Y };
 
@@ -21,70 +24,137 @@ struct depth_node {
 struct depth_job {
     struct window_fit fit; /* channels: those of the output */
     void *x, *w, *y;       /* x spread to the output's channels */
+    char *partial;         /* sums of groups of images but the first */
     enum part result;
     enum dtype dtype;
     atomic_bool failed;
 };
 
-/* n pixels of c channels. For y each pixel is summed up over all of its taps
- * (at: places in x and in w) in registers. */
+/* Vectors that a loop sums up at once in registers: of neighbouring pixels, or
+ * of one pixel's channels. */
+#define BLOCK  4
+#define PIXELS 6
+/* Taps of the filter's gradient that are summed up at once. */
+#define FILTER_TAPS 3
+/* Groups of images that have a sum of their own. */
+#define FILTER_GROUPS 8
+
 #define DEPTH(s, T, A, DT, LD, ST)                                             \
     typedef T vec_##s                                                          \
         __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));       \
-    CLONES_##s static void y_pixel_##s(T *y, const T *x, const T *w,           \
-                                       const int64_t *at, int64_t taps,        \
-                                       int64_t ch)                             \
+    /* n vectors, y_step and x_step apart: the sum over taps (at: places in x  \
+     * and in w) of x * w. */                                                  \
+    static inline __attribute__((always_inline)) void block_##s(               \
+        T *y, int64_t y_step, const T *x, int64_t x_step, const T *w,          \
+        int64_t w_step, const int64_t *at, int64_t taps, const int n)          \
+    {                                                                          \
+        vec_##s a[PIXELS] = { { 0 } };                                         \
+                                                                               \
+        for (int64_t t = 0; t < taps; t++) {                                   \
+            const T *p = x + at[2 * t], *q = w + at[2 * t + 1];                \
+                                                                               \
+            GEMM_EACH (i, n)                                                   \
+                a[i] += *(const vec_##s *)(p + i * x_step) *                   \
+                        *(const vec_##s *)(q + i * w_step);                    \
+        }                                                                      \
+        GEMM_EACH (i, n)                                                       \
+            *(vec_##s *)(y + i * y_step) = a[i];                               \
+    }                                                                          \
+    /* One pixel. */                                                           \
+    static inline __attribute__((always_inline)) void pixel_##s(               \
+        T *y, const T *x, const T *w, const int64_t *at, int64_t taps,         \
+        int64_t ch)                                                            \
     {                                                                          \
         enum { N = 64 / (int)sizeof(T) };                                      \
         int64_t c = 0;                                                         \
                                                                                \
-        for (; c + 2 * N <= ch; c += 2 * N) {                                  \
-            vec_##s a = { 0 }, b = { 0 };                                      \
+        for (; c + BLOCK * N <= ch; c += BLOCK * N)                            \
+            block_##s(y + c, N, x + c, N, w + c, N, at, taps, BLOCK);          \
+        for (; c + N <= ch; c += N)                                            \
+            block_##s(y + c, N, x + c, N, w + c, N, at, taps, 1);              \
+    }                                                                          \
+    /* n pixels of ch channels. */                                             \
+    CLONES_##s static void sum_run_##s(                                        \
+        T *y, int64_t y_apart, const T *x, int64_t x_apart, const T *w,        \
+        const int64_t *at, int64_t taps, int64_t ch, int64_t n)                \
+    {                                                                          \
+        enum { N = 64 / (int)sizeof(T) };                                      \
+        int64_t i = 0, c;                                                      \
                                                                                \
-            for (int64_t t = 0; t < taps; t++) {                               \
-                const T *p = x + at[2 * t] + c, *q = w + at[2 * t + 1] + c;    \
+        for (; i + PIXELS <= n; i += PIXELS)                                   \
+            for (c = 0; c + N <= ch; c += N)                                   \
+                block_##s(y + i * y_apart + c, y_apart, x + i * x_apart + c,   \
+                          x_apart, w + c, 0, at, taps, PIXELS);                \
+        for (; i < n; i++)                                                     \
+            pixel_##s(y + i * y_apart, x + i * x_apart, w, at, taps, ch);      \
+        for (i = 0; i < n && ch % N; i++)                                      \
+            for (c = ch / N * N; c < ch; c++) {                                \
+                const T *p = x + i * x_apart + c;                              \
+                T a = 0;                                                       \
                                                                                \
-                a += *(const vec_##s *)p * *(const vec_##s *)q;                \
-                b += *(const vec_##s *)(p + N) * *(const vec_##s *)(q + N);    \
+                for (int64_t t = 0; t < taps; t++)                             \
+                    a += p[at[2 * t]] * w[at[2 * t + 1] + c];                  \
+                y[i * y_apart + c] = a;                                        \
             }                                                                  \
-            *(vec_##s *)(y + c) = a;                                           \
-            *(vec_##s *)(y + c + N) = b;                                       \
-        }                                                                      \
-        for (; c < ch; c++) {                                                  \
-            T a = 0;                                                           \
+    }                                                                          \
+    /* w += x * y over n pixels, for some taps, x_tap and ch apart, and v      \
+     * vectors of channels. */                                                 \
+    static inline __attribute__((always_inline)) void filter_block_##s(        \
+        T *w, const T *x, const T *y, int64_t n, int64_t x_apart,              \
+        int64_t x_tap, int64_t ch, const int taps, const int v)                \
+    {                                                                          \
+        enum { N = 64 / (int)sizeof(T) };                                      \
+        vec_##s a[FILTER_TAPS][BLOCK];                                         \
                                                                                \
-            for (int64_t t = 0; t < taps; t++)                                 \
-                a += x[at[2 * t] + c] * w[at[2 * t + 1] + c];                  \
-            y[c] = a;                                                          \
-        }                                                                      \
-    }                                                                          \
-    CLONES_##s static void x_span_##s(const T *restrict y, T *restrict x,      \
-                                      const T *restrict w, int64_t n,          \
-                                      int64_t apart, int64_t ch)               \
-    {                                                                          \
-        for (int64_t i = 0; i < n; i++, y += ch, x += apart)                   \
-            for (int64_t c = 0; c < ch; c++)                                   \
-                x[c] += y[c] * w[c];                                           \
-    }                                                                          \
-    CLONES_##s static void w_span_##s(const T *restrict y,                     \
-                                      const T *restrict x, T *restrict w,      \
-                                      int64_t n, int64_t apart, int64_t ch)    \
-    {                                                                          \
-        for (int64_t i = 0; i < n; i++, y += ch, x += apart)                   \
-            for (int64_t c = 0; c < ch; c++)                                   \
-                w[c] += x[c] * y[c];                                           \
-    }                                                                          \
-    static void span_##s(const struct depth_job *j, int64_t y, int64_t x,      \
-                         int64_t w, int64_t n)                                 \
-    {                                                                          \
-        int64_t ch = j->fit.channels, apart = j->fit.dim[2].stride * ch;       \
-        T *yp = (T *)j->y + y * ch, *xp = (T *)j->x + x * ch;                  \
-        T *wp = (T *)j->w + w * ch;                                            \
+        GEMM_EACH (t, taps)                                                    \
+            GEMM_EACH (k, v)                                                   \
+                a[t][k] = *(vec_##s *)(w + t * ch + k * N);                    \
+        for (; n > 0; n--, x += x_apart, y += ch)                              \
+            GEMM_EACH (k, v) {                                                 \
+                vec_##s q = *(const vec_##s *)(y + k * N);                     \
                                                                                \
-        if (j->result == PART_X)                                               \
-            x_span_##s(yp, xp, wp, n, apart, ch);                              \
-        else                                                                   \
-            w_span_##s(yp, xp, wp, n, apart, ch);                              \
+                GEMM_EACH (t, taps)                                            \
+                    a[t][k] += *(const vec_##s *)(x + t * x_tap + k * N) * q;  \
+            }                                                                  \
+        GEMM_EACH (t, taps)                                                    \
+            GEMM_EACH (k, v)                                                   \
+                *(vec_##s *)(w + t * ch + k * N) = a[t][k];                    \
+    }                                                                          \
+    static inline __attribute__((always_inline)) void filter_taps_##s(         \
+        T *w, const T *x, const T *y, int64_t n, int64_t x_apart,              \
+        int64_t x_tap, int64_t ch, const int taps)                             \
+    {                                                                          \
+        enum { N = 64 / (int)sizeof(T) };                                      \
+        int64_t c = 0;                                                         \
+                                                                               \
+        for (; c + BLOCK * N <= ch; c += BLOCK * N)                            \
+            filter_block_##s(w + c, x + c, y + c, n, x_apart, x_tap, ch, taps, \
+                             BLOCK);                                           \
+        for (; c + N <= ch; c += N)                                            \
+            filter_block_##s(w + c, x + c, y + c, n, x_apart, x_tap, ch, taps, \
+                             1);                                               \
+        for (int t = 0; t < taps && c < ch; t++)                               \
+            for (int64_t i = 0; i < n; i++)                                    \
+                for (int64_t k = c; k < ch; k++)                               \
+                    w[t * ch + k] +=                                           \
+                        x[i * x_apart + t * x_tap + k] * y[i * ch + k];        \
+    }                                                                          \
+    CLONES_##s static void filter_run_##s(                                     \
+        T *w, const T *x, const T *y, int64_t n, int64_t x_apart,              \
+        int64_t x_tap, int64_t ch, int64_t taps)                               \
+    {                                                                          \
+        for (; taps >= FILTER_TAPS; taps -= FILTER_TAPS) {                     \
+            filter_taps_##s(w, x, y, n, x_apart, x_tap, ch, FILTER_TAPS);      \
+            w += FILTER_TAPS * ch;                                             \
+            x += FILTER_TAPS * x_tap;                                          \
+        }                                                                      \
+        for (; taps > 0; taps--, w += ch, x += x_tap)                          \
+            filter_taps_##s(w, x, y, n, x_apart, x_tap, ch, 1);                \
+    }                                                                          \
+    static void add_##s(T *to, const T *from, int64_t n)                       \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++)                                        \
+            to[i] += from[i];                                                  \
     }                                                                          \
     /* Each channel m times, or the sum of each m. */                          \
     static void spread_##s(T *to, const T *from, int64_t n, int64_t m)         \
@@ -105,78 +175,177 @@ struct depth_job {
     }
 TYPES_FLOAT_WIDE(DEPTH)
 
-/* Line oh of image n under the tap (kh, kw). */
-static void run_tap(const struct depth_job *j, int64_t n, int64_t oh,
-                    int64_t kh, int64_t kw)
-{
-    const struct window_dim *h = &j->fit.dim[1], *w = &j->fit.dim[2];
-    int64_t ih = oh * h->stride - h->before + kh * h->dilation;
-    int64_t first = w->before - kw * w->dilation, last = w->in - 1 + first;
-    int64_t lo = first > 0 ? (first + w->stride - 1) / w->stride : 0;
-    int64_t hi = last < 0 ? 0 : MIN(last / w->stride + 1, w->out);
-    int64_t y = (n * h->out + oh) * w->out + lo;
-    int64_t x = (n * h->in + ih) * w->in + lo * w->stride - first;
+/* ---- the output, and the gradient of the input ---- */
 
-    if (ih < 0 || ih >= h->in || lo >= hi)
-        return;
-    if (j->dtype == DT_FLOAT)
-        span_f32(j, y, x, kh * w->size + kw, hi - lo);
-    else
-        span_f64(j, y, x, kh * w->size + kw, hi - lo);
+/* Lines of one walk over all images. at: scratch for places. */
+struct depth_walk {
+    struct depth_job *j;
+    struct window_axis h, w;
+    const void *source;
+    void *dest;
+};
+
+/* Positions [x, x + n) of a line, which have taps [lo, hi) of its own
+ * dimension and rows [top, end) of the other: places of the first. */
+static int64_t walk_places(const struct depth_walk *k, int64_t line, int64_t x,
+                           const int64_t rows[2], const int64_t cols[2],
+                           int64_t *at)
+{
+    const struct window_axis *h = &k->h, *w = &k->w;
+    int64_t ch = k->j->fit.channels, taps = 0;
+    int64_t top =
+        line / h->count * h->source + h->start + line % h->count * h->step;
+    int64_t left = w->start + x * w->step;
+
+    for (int64_t r = rows[0]; r < rows[1]; r++)
+        for (int64_t c = cols[0]; c < cols[1]; c++, taps++) {
+            int64_t tap =
+                (h->tap + r * h->tap_step) * w->size + w->tap + c * w->tap_step;
+
+            at[2 * taps] =
+                ((top + r * h->off_step) * w->source + left + c * w->off_step) *
+                ch;
+            at[2 * taps + 1] = tap * ch;
+        }
+    return taps;
 }
 
-/* Lines [begin, end) of the output, pixel by pixel. */
-static void run_lines(void *arg, int64_t begin, int64_t end)
+static void walk_line(const struct depth_walk *k, int64_t line, int64_t *at)
 {
-    struct depth_job *j = arg;
-    const struct window_dim *h = &j->fit.dim[1], *w = &j->fit.dim[2];
-    int64_t ch = j->fit.channels;
-    struct buffer *b =
-        buffer_new((size_t)(h->size * w->size) * 2 * sizeof(int64_t));
-    int64_t *at = b ? (int64_t *)b->data : NULL;
+    const struct window_axis *h = &k->h, *w = &k->w;
+    int64_t ch = k->j->fit.channels, rows[2], cols[2], n;
+    int64_t y =
+        ((line / h->count * h->dest + h->out + line % h->count * h->out_step) *
+             w->dest +
+         w->out) *
+        ch;
 
-    if (!b)
-        atomic_store(&j->failed, true);
-    for (int64_t o = begin * w->out; b && o < end * w->out; o++) {
-        int64_t line = o / w->out, taps = 0;
+    window_axis_inside(h, line % h->count, &rows[0], &rows[1]);
+    for (int64_t x = 0; x < w->count; x += n) {
+        int64_t to = y + x * w->out_step * ch, taps;
 
-        for (int64_t t = 0; t < h->size * w->size; t++) {
-            int64_t y = line % h->out * h->stride - h->before +
-                        t / w->size * h->dilation;
-            int64_t x =
-                o % w->out * w->stride - w->before + t % w->size * w->dilation;
-
-            if (y < 0 || y >= h->in || x < 0 || x >= w->in)
-                continue;
-            at[2 * taps] = ((line / h->out * h->in + y) * w->in + x) * ch;
-            at[2 * taps++ + 1] = t * ch;
-        }
-        if (j->dtype == DT_FLOAT)
-            y_pixel_f32((float *)j->y + o * ch, j->x, j->w, at, taps, ch);
+        n = MAX(window_axis_whole(w, x), 1);
+        window_axis_inside(w, x, &cols[0], &cols[1]);
+        taps = walk_places(k, line, x, rows, cols, at);
+        if (k->j->dtype == DT_FLOAT)
+            sum_run_f32((float *)k->dest + to, w->out_step * ch, k->source,
+                        w->step * ch, k->j->w, at, taps, ch, n);
         else
-            y_pixel_f64((double *)j->y + o * ch, j->x, j->w, at, taps, ch);
+            sum_run_f64((double *)k->dest + to, w->out_step * ch, k->source,
+                        w->step * ch, k->j->w, at, taps, ch, n);
     }
+}
+
+static void walk_lines(void *arg, int64_t begin, int64_t end)
+{
+    const struct depth_walk *k = arg;
+    struct buffer *b =
+        buffer_new((size_t)(k->h.taps * k->w.taps) * 2 * sizeof(int64_t));
+
+    if (!b) {
+        atomic_store(&k->j->failed, true);
+        return;
+    }
+    for (int64_t line = begin; line < end; line++)
+        walk_line(k, line, (int64_t *)b->data);
     buffer_unref(b);
 }
 
-/* Pieces are images of the input, or taps of the filter. */
-static void run_pieces(void *arg, int64_t begin, int64_t end)
+static void walk(const struct op_ctx *c, struct depth_walk *k)
+{
+    op_for(c, k->j->fit.batch * k->h.count,
+           20 + 0.05 * (double)(k->h.taps * k->w.taps) *
+                    (double)(k->w.count * k->j->fit.channels),
+           walk_lines, k);
+}
+
+/* ---- the gradient of the filter ---- */
+
+/* Line oh of image n under row kh of the filter, whose gradient is at `to`. */
+static void filter_line(const struct depth_job *j, const struct window_axis *a,
+                        char *to, int64_t n, int64_t oh, int64_t kh)
+{
+    const struct window_dim *h = &j->fit.dim[1];
+    int64_t ih = oh * h->stride - h->before + kh * h->dilation;
+    int64_t ch = j->fit.channels, run;
+
+    if (ih < 0 || ih >= h->in)
+        return;
+    for (int64_t o = 0; o < a->count; o += run) {
+        int64_t lo, hi, x, y, w;
+
+        run = MAX(window_axis_whole(a, o), 1);
+        window_axis_inside(a, o, &lo, &hi);
+        y = ((n * h->out + oh) * a->dest + o) * ch;
+        x = ((n * h->in + ih) * a->source + a->start + o * a->step +
+             lo * a->off_step) *
+            ch;
+        w = (kh * a->size + lo) * ch;
+        if (j->dtype == DT_FLOAT)
+            filter_run_f32((float *)to + w, (const float *)j->x + x,
+                           (const float *)j->y + y, run, a->step * ch,
+                           a->off_step * ch, ch, hi - lo);
+        else
+            filter_run_f64((double *)to + w, (const double *)j->x + x,
+                           (const double *)j->y + y, run, a->step * ch,
+                           a->off_step * ch, ch, hi - lo);
+    }
+}
+
+static int64_t filter_groups(const struct depth_job *j)
+{
+    return MIN(j->fit.batch, FILTER_GROUPS);
+}
+
+/* Elements of a filter. */
+static int64_t filter_count(const struct depth_job *j)
+{
+    return j->fit.dim[1].size * j->fit.dim[2].size * j->fit.channels;
+}
+
+static void run_groups(void *arg, int64_t begin, int64_t end)
 {
     const struct depth_job *j = arg;
-    const struct window_dim *h = &j->fit.dim[1], *w = &j->fit.dim[2];
-    int64_t taps = h->size * w->size, lines = j->fit.batch * h->out;
-    int64_t t0 = 0, t1 = taps, l0 = 0, l1 = lines;
+    const struct window_dim *h = &j->fit.dim[1];
+    int64_t groups = filter_groups(j), batch = j->fit.batch;
+    size_t bytes = (size_t)filter_count(j) * dtype_size(j->dtype);
+    struct window_axis a;
 
-    if (j->result == PART_W) {
-        t0 = begin;
-        t1 = end;
-    } else {
-        l0 = begin * h->out;
-        l1 = end * h->out;
+    window_axis_forward(&a, &j->fit.dim[2]);
+    for (int64_t g = begin; g < end; g++) {
+        char *to = g ? j->partial + bytes * (size_t)(g - 1) : j->w;
+
+        memset(to, 0, bytes);
+        for (int64_t n = batch * g / groups; n < batch * (g + 1) / groups; n++)
+            for (int64_t oh = 0; oh < h->out; oh++)
+                for (int64_t kh = 0; kh < h->size; kh++)
+                    filter_line(j, &a, to, n, oh, kh);
     }
-    for (int64_t l = l0; l < l1; l++)
-        for (int64_t t = t0; t < t1; t++)
-            run_tap(j, l / h->out, l % h->out, t / w->size, t % w->size);
+}
+
+/* The groups depend on the shapes alone, and so does the order of sums. */
+static void filter_grad(const struct op_ctx *c, struct depth_job *j)
+{
+    int64_t groups = filter_groups(j), n = filter_count(j);
+    size_t bytes = (size_t)n * dtype_size(j->dtype) * (size_t)(groups - 1);
+    struct buffer *b = bytes ? buffer_new(bytes) : NULL;
+
+    if (bytes && !b) {
+        atomic_store(&j->failed, true);
+        return;
+    }
+    j->partial = b ? (char *)b->data : NULL;
+    op_for(c, groups,
+           0.05 * (double)(j->fit.batch * j->fit.dim[1].out) *
+               (double)j->fit.dim[2].out * (double)n / (double)groups,
+           run_groups, j);
+    for (int64_t g = 0; g < groups - 1; g++) {
+        if (j->dtype == DT_FLOAT)
+            add_f32(j->w, (const float *)j->partial + g * n, n);
+        else
+            add_f64(j->w, (const double *)j->partial + g * n, n);
+    }
+    buffer_unref(b);
 }
 
 /* ---- the node ---- */
@@ -334,15 +503,26 @@ static enum mst_code deliver(struct op_ctx *c, struct tensor *t, int64_t m)
 static void go(struct op_ctx *c, struct depth_job *j)
 {
     const struct window_dim *h = &j->fit.dim[1], *w = &j->fit.dim[2];
-    int64_t lines = j->fit.batch * h->out, taps = h->size * w->size;
-    int64_t pieces = j->result == PART_Y   ? lines
-                     : j->result == PART_X ? j->fit.batch
-                                           : taps;
+    struct depth_walk k = { .j = j };
 
-    op_for(c, pieces,
-           0.15 * (double)lines * (double)taps *
-               (double)(w->out * j->fit.channels) / (double)MAX(pieces, 1),
-           j->result == PART_Y ? run_lines : run_pieces, j);
+    if (j->result == PART_W) {
+        filter_grad(c, j);
+        return;
+    }
+    k.source = j->result == PART_X ? j->y : j->x;
+    k.dest = j->result == PART_X ? j->x : j->y;
+    if (j->result == PART_Y) {
+        window_axis_forward(&k.h, h);
+        window_axis_forward(&k.w, w);
+        walk(c, &k);
+        return;
+    }
+    for (int64_t i = 0; i < MIN(h->stride, h->in); i++)
+        for (int64_t n = 0; n < MIN(w->stride, w->in); n++) {
+            window_axis_back(&k.h, h, (i + h->before) % h->stride);
+            window_axis_back(&k.w, w, (n + w->before) % w->stride);
+            walk(c, &k);
+        }
 }
 
 static enum mst_code depthwise(struct op_ctx *c)
@@ -354,6 +534,7 @@ static enum mst_code depthwise(struct op_ctx *c)
     void **const place[] = { &j.x, &j.w, &j.y };
     int64_t dims[3][4], out[4], m;
     struct window last = s->w;
+    bool full;
     enum mst_code rc = read_dims(c, dims);
 
     if (!rc)
@@ -370,14 +551,15 @@ static enum mst_code depthwise(struct op_ctx *c)
     for (int i = 0; i < 3 && !rc; i++) {
         if (i == (int)s->result) {
             rc = tensor_new(&t[i], j.dtype, 4, out, c->st);
-            if (!rc)
-                tensor_zero(&t[i]);
         } else {
             rc = operand(c, i, j.dtype, m, &t[i]);
         }
         *place[i] = t[i].data;
     }
-    if (!rc && t[0].count && t[1].count && t[2].count)
+    full = t[0].count && t[1].count && t[2].count;
+    if (!rc && !full)
+        tensor_zero(&t[s->result]);
+    if (!rc && full)
         go(c, &j);
     if (!rc && atomic_load(&j.failed))
         rc = op_fail(c, MST_RESOURCE_EXHAUSTED, "OOM in a convolution");

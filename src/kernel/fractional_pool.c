@@ -403,6 +403,19 @@ static enum mst_code fraction_max_grad(struct op_ctx *c)
     return rc;
 }
 
+static enum mst_code check_negative(struct op_ctx *c, int in, const char *name)
+{
+    const struct tensor *t = op_in(c, in);
+
+    for (int64_t k = 0; k < t->count; k++)
+        if (TENSOR_DATA(t, int64_t)[k] < 0)
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "%s sequence tensor values must not be negative, "
+                           "got %lld",
+                           name, (long long)TENSOR_DATA(t, int64_t)[k]);
+    return MST_OK;
+}
+
 static enum mst_code fraction_avg_grad(struct op_ctx *c)
 {
     const struct tensor *shape = op_in(c, 0), *g = op_in(c, 1);
@@ -415,7 +428,11 @@ static enum mst_code fraction_avg_grad(struct op_ctx *c)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "original input tensor shape must be 1-dimensional and "
                        "4 elements");
-    rc = op_out_new(c, 0, 4, shape->data);
+    rc = check_negative(c, 2, "Row");
+    if (!rc)
+        rc = check_negative(c, 3, "Column");
+    if (!rc)
+        rc = op_out_new(c, 0, 4, shape->data);
     if (!rc)
         rc = grad_sizes(c, op_out(c, 0)->dims, 1, &f);
     if (rc)

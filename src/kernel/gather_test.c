@@ -107,7 +107,7 @@ static void test_gather_gives_no_more_than_the_greatest_rank(void **state)
 static void in_handle(struct harness *h, struct variable *v)
 {
     struct handle *handle =
-        handle_anonymous(&variable_kind, &variable_ref(v)->o);
+        handle_anonymous(&variable_kind, &variable_ref(v)->o, "");
     struct tensor t;
 
     assert_int_equal(tensor_new_scalar(&t, DT_RESOURCE, &h->st), MST_OK);

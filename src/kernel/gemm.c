@@ -17,10 +17,13 @@
 
 #include "kernel/cpu.h"
 #include "kernel/gemm_tile.h"
+#include "kernel/turn.h"
 
-#define K_STEP    256
-#define M_BLOCK   256
+#define K_STEP    320  /* products between two visits to C */
+#define M_STEP    256  /* rows of A that are packed at a time */
+#define M_BLOCK   1024 /* of C */
 #define N_BLOCK   512
+#define PANELS 8
 #define BLOCK_MIN 64 /* what threads make blocks smaller to */
 /* Packed panels up to this size are on the stack. */
 #define STACK_BYTES 16384
@@ -99,57 +102,20 @@ static void pack_pieces(char *to, size_t to_step, const char *from, size_t step,
 PACK(32)
 PACK(64)
 
-typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* Four rows of 32 bits, contiguous along w, as columns of `to`. */
-static int64_t pack32_quads(uint32_t *to, int64_t to_step, const uint32_t *from,
-                            int64_t row, int64_t w)
-{
-    int64_t j;
-
-    for (j = 0; j + 4 <= w; j += 4, to += 4 * to_step, from += 4) {
-        quad a = *(const quad *)from, b = *(const quad *)(from + row);
-        quad c = *(const quad *)(from + 2 * row);
-        quad d = *(const quad *)(from + 3 * row);
-        quad ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-        quad ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-        quad cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-        quad cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-
-        *(quad *)to = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
-        *(quad *)(to + to_step) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
-        *(quad *)(to + 2 * to_step) =
-            __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
-        *(quad *)(to + 3 * to_step) =
-            __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
-    }
-    return j;
-}
-
 static void pack(size_t size, void *to, int64_t to_step, const void *from,
                  int64_t row, int64_t col, int64_t h, int64_t w)
 {
-    const uint32_t *in = from;
-    uint32_t *out = to;
-    int64_t i = 0;
-
-    if (row == 1) {
+    if (row == 1)
         pack_pieces(to, (size_t)to_step * size, from, (size_t)col * size,
                     (size_t)h * size, w);
-        return;
-    }
-    if (size == 8) {
+    else if (col == 1 && size == 4)
+        turn_32(to, to_step, from, row, w, h);
+    else if (col == 1)
+        turn_64(to, to_step, from, row, w, h);
+    else if (size == 4)
+        pack32(to, to_step, from, row, col, h, w);
+    else
         pack64(to, to_step, from, row, col, h, w);
-        return;
-    }
-    if (col == 1)
-        for (; i + 4 <= h; i += 4) {
-            int64_t j = pack32_quads(out + i, to_step, in + i * row, row, w);
-
-            pack32(out + i + j * to_step, to_step, in + i * row + j, row, 1, 4,
-                   w - j);
-        }
-    pack32(out + i, to_step, in + i * row, row, col, h - i, w);
 }
 
 /* ---- a block of C ---- */
@@ -174,13 +140,15 @@ static int height_index(const struct gemm_tiles *t, int64_t rows)
     return i;
 }
 
-static void pack_a(const struct block *b, int64_t p, int64_t k)
+/* Rows [from, end). */
+static void pack_a(const struct block *b, int64_t p, int64_t k, int64_t from,
+                   int64_t end)
 {
     char *to = b->packed_a;
     int64_t h;
 
-    for (int64_t i = 0; i < b->m; i += h) {
-        h = b->t->height[height_index(b->t, b->m - i)];
+    for (int64_t i = from; i < end; i += h) {
+        h = b->t->height[height_index(b->t, end - i)];
         pack(b->size, to, h,
              b->a + (size_t)(i * b->g->a_row + p * b->g->a_col) * b->size,
              b->g->a_row, b->g->a_col, h, k);
@@ -188,11 +156,33 @@ static void pack_a(const struct block *b, int64_t p, int64_t k)
     }
 }
 
+/* Whole panels of contiguous rows: a piece of a row at a time, for several of
+ * them, since rows may lie a page apart. */
+static int64_t pack_panels(const struct block *b, int64_t p, int64_t k,
+                           int64_t j)
+{
+    int64_t wide = 2 * b->t->lanes;
+    size_t bytes = (size_t)wide * b->size, step = bytes * (size_t)k;
+
+    for (; j + PANELS * wide <= b->n; j += PANELS * wide) {
+        const char *from = b->b + (size_t)(p * b->g->b_row + j) * b->size;
+        char *to = b->packed_b + (size_t)(j * k) * b->size;
+
+        for (int64_t i = 0; i < k; i++, to += bytes) {
+            pack_pieces(to, step, from, bytes, bytes, PANELS);
+            from += (size_t)b->g->b_row * b->size;
+        }
+    }
+    return j;
+}
+
 /* Panels two vectors wide; the last is one or two, with zeros at its end. */
 static void pack_b(const struct block *b, int64_t p, int64_t k, int64_t from)
 {
     int64_t wide = 2 * b->t->lanes;
 
+    if (b->g->b_col == 1)
+        from = pack_panels(b, p, k, from);
     for (int64_t j = from; j < b->n; j += wide) {
         int64_t n = MIN(b->n - j, wide);
         int64_t w = n > b->t->lanes ? wide : b->t->lanes;
@@ -224,59 +214,91 @@ static void edge_tile(const struct block *b, void (*tile)(GEMM_TILE_ARGS),
                bytes);
 }
 
-/* All rows of a panel of B that begins in column j. */
-static void panel(const struct block *b, int64_t j, int64_t p, int64_t k,
-                  bool add, const char *bp, int64_t b_row)
+/* A step of a block: rows [begin, end), products [p, p + k). */
+struct step {
+    const struct block *b;
+    int64_t begin, end, p, k;
+    bool add;
+};
+
+/* Those rows of a panel of B that begins in column j. */
+static void panel(const struct step *s, int64_t j, const char *bp,
+                  int64_t b_row)
 {
+    const struct block *b = s->b;
     const struct gemm *g = b->g;
     int64_t n = MIN(b->n - j, 2 * b->t->lanes), h;
     bool two = n > b->t->lanes;
     int w = two ? 2 * b->t->lanes : b->t->lanes;
 
-    for (int64_t i = 0; i < b->m; i += h) {
-        int x = height_index(b->t, b->m - i);
+    for (int64_t i = s->begin; i < s->end; i += h) {
+        int x = height_index(b->t, s->end - i);
         void (*tile)(GEMM_TILE_ARGS) = two ? b->t->two[x] : b->t->one[x];
         char *c = b->c + (size_t)(i * g->c_row + j) * b->size;
         const char *a;
 
         h = b->t->height[x];
         if (b->direct_a)
-            a = b->a + (size_t)(i * g->a_row + p * g->a_col) * b->size;
+            a = b->a + (size_t)(i * g->a_row + s->p * g->a_col) * b->size;
         else
-            a = b->packed_a + (size_t)(i * k) * b->size;
+            a = b->packed_a + (size_t)((i - s->begin) * s->k) * b->size;
         if (n == w)
-            tile(k, a, b->direct_a ? g->a_row : 1, b->direct_a ? g->a_col : h,
-                 bp, b_row, c, g->c_row, add);
+            tile(s->k, a, b->direct_a ? g->a_row : 1,
+                 b->direct_a ? g->a_col : h, bp, b_row, c, g->c_row, s->add);
         else
-            edge_tile(b, tile, (int)h, w, n, k, a, b->direct_a ? g->a_row : 1,
-                      b->direct_a ? g->a_col : h, bp, c, add);
+            edge_tile(b, tile, (int)h, w, n, s->k, a,
+                      b->direct_a ? g->a_row : 1, b->direct_a ? g->a_col : h,
+                      bp, c, s->add);
     }
 }
 
-static void block_step(const struct block *b, int64_t p, int64_t k)
+/* Panels from column j on, packed. */
+static void packed_panels(const struct step *s, int64_t j)
 {
+    const struct block *b = s->b;
+    int64_t wide = 2 * b->t->lanes;
+
+    for (; j < b->n; j += wide)
+        panel(s, j, b->packed_b + (size_t)(j * s->k) * b->size,
+              b->n - j > b->t->lanes ? wide : b->t->lanes);
+}
+
+/* Whole panels of B as it lies; the column that the rest begins with. */
+static int64_t direct_panels(const struct step *s)
+{
+    const struct block *b = s->b;
     const struct gemm *g = b->g;
     int64_t wide = 2 * b->t->lanes, j = 0;
-    bool add = g->add || p > 0;
+    const char *from = b->b + (size_t)(s->p * g->b_row) * b->size;
 
-    if (!b->direct_a)
-        pack_a(b, p, k);
-    if (b->direct_b) {
-        const char *from = b->b + (size_t)(p * g->b_row) * b->size;
+    if (b->m == 1)
+        for (; j + 4 * wide <= b->n; j += 4 * wide)
+            b->t->eight(s->k, b->a + (size_t)(s->p * g->a_col) * b->size,
+                        g->a_row, g->a_col, from + (size_t)j * b->size,
+                        g->b_row, b->c + (size_t)j * b->size, g->c_row, s->add);
+    for (; j + wide <= b->n; j += wide)
+        panel(s, j, from + (size_t)j * b->size, g->b_row);
+    return j;
+}
 
-        if (b->m == 1)
-            for (; j + 4 * wide <= b->n; j += 4 * wide)
-                b->t->eight(k, b->a + (size_t)(p * g->a_col) * b->size,
-                            g->a_row, g->a_col, from + (size_t)j * b->size,
-                            g->b_row, b->c + (size_t)j * b->size, g->c_row,
-                            add);
-        for (; j + wide <= b->n; j += wide)
-            panel(b, j, p, k, add, from + (size_t)j * b->size, g->b_row);
+/* B is packed once for all rows, A for M_STEP of them. */
+static void block_step(const struct block *b, int64_t p, int64_t k)
+{
+    struct step s = { .b = b, .p = p, .k = k, .add = b->g->add || p > 0 };
+    int64_t j = 0;
+
+    if (!b->direct_b)
+        pack_b(b, p, k, 0);
+    for (; s.begin < b->m; s.begin += M_STEP) {
+        s.end = MIN(b->m, s.begin + M_STEP);
+        if (!b->direct_a)
+            pack_a(b, p, k, s.begin, s.end);
+        if (b->direct_b) { /* one step: there are few rows */
+            j = direct_panels(&s);
+            pack_b(b, p, k, j);
+        }
+        packed_panels(&s, j);
     }
-    pack_b(b, p, k, j);
-    for (; j < b->n; j += wide)
-        panel(b, j, p, k, add, b->packed_b + (size_t)(j * k) * b->size,
-              b->n - j > b->t->lanes ? wide : b->t->lanes);
 }
 
 /* Packing A pays when each element is used for several panels, packing B when
@@ -285,13 +307,14 @@ static bool block_run(struct block *b)
 {
     const struct gemm *g = b->g;
     _Alignas(64) char stack[STACK_BYTES];
-    int64_t k = MIN(g->k, K_STEP), wide = 2 * b->t->lanes;
+    int64_t steps = (g->k + K_STEP - 1) / K_STEP, k = g->k / steps + 1;
+    int64_t wide = 2 * b->t->lanes;
     size_t a_bytes, b_bytes;
     struct buffer *buf = NULL;
 
     b->direct_a = b->n <= 2 * wide;
     b->direct_b = g->b_col == 1 && b->m <= 4 * b->t->height[0];
-    a_bytes = b->direct_a ? 0 : (size_t)(b->m * k) * b->size;
+    a_bytes = b->direct_a ? 0 : (size_t)(MIN(b->m, M_STEP) * k) * b->size;
     a_bytes = (a_bytes + 63) & ~(size_t)63;
     b_bytes = (size_t)((b->n + wide - 1) / wide * wide * k) * b->size;
     b->packed_a = stack;
@@ -302,8 +325,11 @@ static bool block_run(struct block *b)
         b->packed_a = (char *)buf->data;
     }
     b->packed_b = b->packed_a + a_bytes;
-    for (int64_t p = 0; p < g->k; p += K_STEP)
-        block_step(b, p, MIN(g->k - p, K_STEP));
+    for (int64_t i = 0; i < steps; i++) {
+        int64_t p = g->k * i / steps;
+
+        block_step(b, p, g->k * (i + 1) / steps - p);
+    }
     buffer_unref(buf);
     return true;
 }
@@ -346,7 +372,8 @@ static void choose_blocks(struct work *w, const struct op_ctx *c)
 {
     const struct gemm *g = w->g;
     struct pool *pool = c->node->env ? c->node->env->pool : NULL;
-    int64_t want = pool ? 2 * (pool_threads(pool) + 1) : 1;
+    int64_t threads = pool ? pool_threads(pool) : 1;
+    int64_t want = threads > 1 ? 2 * threads : 1;
 
     w->m_block = M_BLOCK;
     w->n_block = N_BLOCK;

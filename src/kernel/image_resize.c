@@ -3,22 +3,22 @@
  * their gradients. Where a pixel of the new image lies in the old one is
  * computed in float, as TensorFlow does.
  */
+#include "kernel/image_resize.h"
+
 #include <string.h>
 
 #include "base/mem.h"
 #include "kernel/cast.h"
 #include "kernel/types.h"
 
-struct resize_node {
-    bool align, half;
-};
-
-static enum mst_code resize_init(struct op_node *n, struct status *st)
+enum mst_code image_resize_init(struct op_node *n, struct status *st)
 {
     struct resize_node *s = ARENA_NEW(n->arena, struct resize_node);
 
     s->align = op_attr_bool(n, "align_corners");
-    s->half = op_attr_bool(n, "half_pixel_centers");
+    /* ResizeArea has no such attribute. */
+    s->half = op_attr(n, "half_pixel_centers") &&
+              op_attr_bool(n, "half_pixel_centers");
     n->state = s;
     /* TensorFlow looks at this everywhere but in one gradient. */
     if (s->align && s->half &&
@@ -29,7 +29,7 @@ static enum mst_code resize_init(struct op_node *n, struct status *st)
     return MST_OK;
 }
 
-static float scale_of(const struct resize_node *s, int64_t in, int64_t out)
+float image_resize_scale(const struct resize_node *s, int64_t in, int64_t out)
 {
     return s->align && out > 1 ? (float)(in - 1) / (float)(out - 1)
                                : (float)in / (float)out;
@@ -45,7 +45,7 @@ static struct mix *mix_line(const struct resize_node *s, int64_t in,
                             int64_t out)
 {
     struct mix *m = mem_array((size_t)out, sizeof(*m));
-    float scale = scale_of(s, in, out);
+    float scale = image_resize_scale(s, in, out);
 
     for (int64_t i = 0; i < out; i++) {
         float at =
@@ -72,8 +72,7 @@ static int64_t nearest(const struct resize_node *s, int64_t i, float scale,
 
 /* ---- shapes ---- */
 
-/* size: input i, [height, width]. dims: of the result. */
-static enum mst_code read_size(struct op_ctx *c, int i, int64_t *dims)
+enum mst_code image_resize_dims(struct op_ctx *c, int i, int64_t *dims)
 {
     const struct tensor *in = op_in(c, 0), *size = op_in(c, i);
     char text[SHAPE_TEXT_MAX];
@@ -101,6 +100,42 @@ static enum mst_code read_size(struct op_ctx *c, int i, int64_t *dims)
     if (in->dims[1] < 1 || in->dims[2] < 1)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "input image must be of non-zero size");
+    return MST_OK;
+}
+
+enum mst_code image_resize_check_grad(struct op_ctx *c)
+{
+    const struct tensor *g = op_in(c, 0), *like = op_in(c, 1);
+    char text[SHAPE_TEXT_MAX];
+
+    if (g->ndim != 4)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "input_grad must be 4-dimensional%s",
+                       tensor_shape_text(g, text));
+    if (like->ndim != 4)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "original_image must be 4-dimensional%s",
+                       tensor_shape_text(like, text));
+    if (g->dims[0] != like->dims[0] || g->dims[3] != like->dims[3])
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "original_image and grads must have the same batch size "
+                       "and channels");
+    if (g->dims[1] < 1 || g->dims[2] < 1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "resized dimensions must be positive");
+    if (like->dims[1] < 1 || like->dims[2] < 1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "original dimensions must be positive");
+    return MST_OK;
+}
+
+enum mst_code image_resize_images(struct op_ctx *c, struct tensor *ret)
+{
+    const struct tensor *in = op_in(c, 0);
+
+    if (in->dtype != DT_FLOAT)
+        return cast_tensor(c, ret, DT_FLOAT, in);
+    *ret = tensor_ref(in);
     return MST_OK;
 }
 
@@ -145,15 +180,14 @@ static enum mst_code resize_bilinear(struct op_ctx *c)
     struct bilinear b;
     struct mix *y, *x;
     int64_t dims[4];
-    enum mst_code rc = read_size(c, 1, dims);
+    enum mst_code rc = image_resize_dims(c, 1, dims);
 
     if (!rc)
         rc = op_out_new(c, 0, 4, dims);
     if (rc || !op_out(c, 0)->count)
         return rc;
-    if (in->dtype == DT_FLOAT)
-        wide = tensor_ref(in);
-    else if ((rc = cast_tensor(c, &wide, DT_FLOAT, in)))
+    rc = image_resize_images(c, &wide);
+    if (rc)
         return rc;
     y = mix_line(c->node->state, in->dims[1], dims[1]);
     x = mix_line(c->node->state, in->dims[2], dims[2]);
@@ -195,7 +229,7 @@ static enum mst_code resize_bilinear(struct op_ctx *c)
         const struct tensor *g = op_in(c, 0), *like = op_in(c, 1);             \
         const int64_t *from = g->dims, *to = like->dims;                       \
         struct mix *y, *x;                                                     \
-        enum mst_code rc = check_grad(c);                                      \
+        enum mst_code rc = image_resize_check_grad(c);                         \
                                                                                \
         if (!rc)                                                               \
             rc = op_out_like(c, 0, like);                                      \
@@ -219,32 +253,6 @@ static enum mst_code resize_bilinear(struct op_ctx *c)
         return MST_OK;                                                         \
     }
 
-static enum mst_code check_grad(struct op_ctx *c)
-{
-    const struct tensor *g = op_in(c, 0), *like = op_in(c, 1);
-    char text[SHAPE_TEXT_MAX];
-
-    if (g->ndim != 4)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "input_grad must be 4-dimensional%s",
-                       tensor_shape_text(g, text));
-    if (like->ndim != 4)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "original_image must be 4-dimensional%s",
-                       tensor_shape_text(like, text));
-    if (g->dims[0] != like->dims[0] || g->dims[3] != like->dims[3])
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "original_image and grads must have the same batch size "
-                       "and channels");
-    if (g->dims[1] < 1 || g->dims[2] < 1)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "resized dimensions must be positive");
-    if (like->dims[1] < 1 || like->dims[2] < 1)
-        return op_fail(c, MST_INVALID_ARGUMENT,
-                       "original dimensions must be positive");
-    return MST_OK;
-}
-
 TYPES_FLOAT(BILINEAR_GRAD)
 
 /* ---- nearest ---- */
@@ -256,7 +264,7 @@ static enum mst_code resize_nearest(struct op_ctx *c)
     int64_t dims[4];
     size_t pixel;
     char *out;
-    enum mst_code rc = read_size(c, 1, dims);
+    enum mst_code rc = image_resize_dims(c, 1, dims);
 
     if (!rc)
         rc = op_out_new(c, 0, 4, dims);
@@ -265,12 +273,13 @@ static enum mst_code resize_nearest(struct op_ctx *c)
     pixel = (size_t)dims[3] * dtype_size((enum dtype)in->dtype);
     out = op_out(c, 0)->data;
     for (int64_t l = 0; l < dims[0] * dims[1]; l++) {
-        int64_t y = nearest(s, l % dims[1], scale_of(s, in->dims[1], dims[1]),
-                            in->dims[1]);
+        int64_t y =
+            nearest(s, l % dims[1], image_resize_scale(s, in->dims[1], dims[1]),
+                    in->dims[1]);
         const char *line =
             (const char *)in->data +
             (size_t)((l / dims[1] * in->dims[1] + y) * in->dims[2]) * pixel;
-        float scale = scale_of(s, in->dims[2], dims[2]);
+        float scale = image_resize_scale(s, in->dims[2], dims[2]);
 
         for (int64_t i = 0; i < dims[2]; i++, out += pixel)
             memcpy(out,
@@ -288,7 +297,7 @@ static enum mst_code resize_nearest(struct op_ctx *c)
         const T *in = g->data;                                                 \
         int64_t dims[4], ch;                                                   \
         float sy, sx;                                                          \
-        enum mst_code rc = read_size(c, 1, dims);                              \
+        enum mst_code rc = image_resize_dims(c, 1, dims);                      \
         T *out;                                                                \
                                                                                \
         if (!rc)                                                               \
@@ -298,8 +307,8 @@ static enum mst_code resize_nearest(struct op_ctx *c)
         tensor_zero(op_out(c, 0));                                             \
         out = op_out(c, 0)->data;                                              \
         ch = dims[3];                                                          \
-        sy = scale_of(node, dims[1], g->dims[1]);                              \
-        sx = scale_of(node, dims[2], g->dims[2]);                              \
+        sy = image_resize_scale(node, dims[1], g->dims[1]);                    \
+        sx = image_resize_scale(node, dims[2], g->dims[2]);                    \
         for (int64_t i = 0; i < g->count / ch; i++) {                          \
             int64_t x = nearest(node, i % g->dims[2], sx, dims[2]);            \
             int64_t y =                                                        \
@@ -329,7 +338,7 @@ TYPES_UNSIGNED(NEAREST_GRAD)
         .in = IN,                                                              \
         .out = OUT,                                                            \
         .attr = "T: " TYPES "; " RESIZE_ATTRS,                                 \
-        .init = resize_init,                                                   \
+        .init = image_resize_init,                                             \
         .kernel = KERNELS(__VA_ARGS__),                                        \
     }
 RESIZE_DEF(resize_bilinear, "ResizeBilinear", "images: T, size: int32",

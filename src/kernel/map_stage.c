@@ -349,22 +349,13 @@ static void flush(struct stage_map *m, struct wait_line *ended)
     } while (moved);
 }
 
-static enum mst_code cancelled(struct op_ctx *c)
-{
-    return op_fail(c, MST_CANCELLED, "Staging map operation was cancelled");
-}
+static const char cancelled[] = "Staging map operation was cancelled";
 
 static void on_cancel(struct cancel_item *item)
 {
     struct wait *w = CONTAINER(item, struct wait, item);
-    struct stage_map *m = CONTAINER(w->at, struct stage_map, o);
-    struct wait_line ended = { 0 };
 
-    pthread_mutex_lock(&m->lock);
-    if (w->line)
-        wait_leave(w, cancelled(w->c), &ended);
-    pthread_mutex_unlock(&m->lock);
-    wait_end(&ended);
+    wait_give_up(w, &CONTAINER(w->at, struct stage_map, o)->lock, cancelled);
 }
 
 static enum mst_code run(struct op_ctx *c, struct request want)
@@ -382,7 +373,7 @@ static enum mst_code run(struct op_ctx *c, struct request want)
         rc = r->wait.code;
         flush(m, &ended);
     } else if (!wait_join(&m->waiting, &r->wait, on_cancel)) {
-        rc = cancelled(c);
+        rc = op_fail(c, MST_CANCELLED, "%s", cancelled);
     }
     pthread_mutex_unlock(&m->lock);
     wait_end(&ended);

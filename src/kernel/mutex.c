@@ -108,19 +108,13 @@ static void hold_free(struct object *o)
     object_unref(&m->o);
 }
 
+static const char cancelled[] = "Lock acquisition cancelled.";
+
 static void on_cancel(struct cancel_item *item)
 {
     struct wait *w = CONTAINER(item, struct wait, item);
-    struct mutex *m = CONTAINER(w->at, struct mutex, o);
-    struct wait_line ended = { 0 };
 
-    pthread_mutex_lock(&m->lock);
-    if (w->line)
-        wait_leave(w,
-                   op_fail(w->c, MST_CANCELLED, "Lock acquisition cancelled."),
-                   &ended);
-    pthread_mutex_unlock(&m->lock);
-    wait_end(&ended);
+    wait_give_up(w, &CONTAINER(w->at, struct mutex, o)->lock, cancelled);
 }
 
 static enum mst_code lock_run(struct op_ctx *c)
@@ -139,7 +133,7 @@ static enum mst_code lock_run(struct op_ctx *c)
         m->held = true;
         rc = MST_OK;
     } else if (!wait_join(&m->waiting, &x->wait, on_cancel)) {
-        rc = op_fail(c, MST_CANCELLED, "Lock acquisition cancelled.");
+        rc = op_fail(c, MST_CANCELLED, "%s", cancelled);
     }
     pthread_mutex_unlock(&m->lock);
     if (rc == OP_LATER)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel/args.h"
+#include "kernel/combine.h"
 #include "kernel/strided.h"
 
 /* Width of the margin before and after each dimension. */
@@ -192,4 +193,90 @@ const struct op_def def_mirror_pad = {
             "mode: {'REFLECT', 'SYMMETRIC'}",
     .init = mirror_pad_init,
     .kernel = (const struct op_kernel[]){ { DT_ANY, mirror_pad }, { 0 } },
+};
+
+/* ---- the gradient of the mirrored one ---- */
+
+static enum mst_code read_grad_margins(struct op_ctx *c, int border,
+                                       struct margins *m)
+{
+    const struct tensor *in = op_in(c, 0);
+    enum mst_code rc = read_margins(c, true, m);
+
+    for (int i = 0; i < in->ndim && !rc; i++) {
+        m->dims[i] = in->dims[i] - m->before[i] - m->after[i];
+        if (MAX(m->before[i], m->after[i]) > m->dims[i] - border)
+            rc = op_fail(c, MST_INVALID_ARGUMENT,
+                         border ? "Paddings must be less than the output "
+                                  "dimension size: %lld, %lld not less than "
+                                  "%lld"
+                                : "Paddings must be no greater than the output "
+                                  "dimension size: %lld, %lld greater than "
+                                  "%lld",
+                         (long long)m->before[i], (long long)m->after[i],
+                         (long long)m->dims[i]);
+    }
+    return rc;
+}
+
+/* Adds the margins of dimension d to what they mirror. */
+static void fold(const struct combiner *add, struct tensor *t,
+                 const struct margins *m, int d, int border)
+{
+    int64_t outer = args_product(t->dims, 0, d), n = t->dims[d];
+    int64_t inner = args_product(t->dims, d + 1, t->ndim);
+    int64_t end = n - m->after[d];
+    size_t row = (size_t)inner * dtype_size((enum dtype)t->dtype);
+    uint8_t *at = t->data;
+
+    for (int64_t i = 0; i < outer; i++, at += (size_t)n * row) {
+        for (int64_t k = 0; k < m->before[d]; k++) {
+            void *to = at + (size_t)(m->before[d] + border + k) * row;
+
+            combine(add, to, to, at + (size_t)(m->before[d] - 1 - k) * row,
+                    inner);
+        }
+        for (int64_t k = 0; k < m->after[d]; k++) {
+            void *to = at + (size_t)(end - 1 - border - k) * row;
+
+            combine(add, to, to, at + (size_t)(end + k) * row, inner);
+        }
+    }
+}
+
+static enum mst_code mirror_pad_grad(struct op_ctx *c)
+{
+    const struct tensor *in = op_in(c, 0);
+    int64_t step[TENSOR_RANK_MAX], at = 0;
+    int border = c->node->state ? 1 : 0;
+    struct combiner add;
+    struct margins m;
+    struct tensor t;
+    enum mst_code rc = read_grad_margins(c, border, &m);
+
+    if (rc)
+        return rc;
+    CHECK(combiner_init(&add, COMBINE_ADD, (enum dtype)in->dtype));
+    rc = tensor_new_like(&t, (enum dtype)in->dtype, in, c->st);
+    if (rc)
+        return rc;
+    tensor_copy_elems(&t, 0, in, 0, in->count);
+    strided_of(in->ndim, in->dims, step);
+    for (int d = 0; d < in->ndim && in->count; d++) {
+        fold(&add, &t, &m, d, border);
+        at += m.before[d] * step[d];
+    }
+    rc = strided_view(c, 0, &t, in->ndim, m.dims, step, at);
+    tensor_unref(&t);
+    return rc;
+}
+
+const struct op_def def_mirror_pad_grad = {
+    .name = "MirrorPadGrad",
+    .in = "input: T, paddings: Tpaddings",
+    .out = "output: T",
+    .attr = "T: type; Tpaddings: {int32, int64} = int32; "
+            "mode: {'REFLECT', 'SYMMETRIC'}",
+    .init = mirror_pad_init,
+    .kernel = KERNELS(TYPES_NUMBER(ROW_SAME, mirror_pad_grad)),
 };

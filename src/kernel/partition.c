@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernel/args.h"
+#include "kernel/rows.h"
 
 /* The shape of t begins with that of head. */
 static bool starts_with(const struct tensor *t, const struct tensor *head)
@@ -22,12 +23,16 @@ static enum mst_code deal_out(struct op_ctx *c, const struct tensor *which,
     const int32_t *p = which->data;
     int n = c->node->out_count, rest = data->ndim - which->ndim;
     int64_t row = args_product(data->dims, which->ndim, data->ndim);
+    char place[256];
 
     for (int64_t i = 0; i < which->count; i++) {
         if (p[i] < 0 || p[i] >= n)
-            return op_fail(c, MST_INVALID_ARGUMENT,
-                           "partitions[%lld] = %d is not in [0, %d)",
-                           (long long)i, p[i], n);
+            return op_fail(
+                c, MST_INVALID_ARGUMENT,
+                "partitions%s%s%s = %d is not in [0, %d)",
+                which->ndim ? "[" : "",
+                rows_place(place, sizeof(place), which, which->ndim, i),
+                which->ndim ? "]" : "", p[i], n);
         count[p[i]]++;
     }
     for (int k = 0; k < n; k++) {

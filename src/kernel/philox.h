@@ -86,6 +86,19 @@ static inline uint32_t philox_word(struct philox_words *w)
     return w->word[w->used++];
 }
 
+/* A whole number in [0, n), each as likely; n > 0. */
+static inline uint32_t philox_below(struct philox_words *w, uint32_t n)
+{
+    uint32_t rest = UINT32_MAX % n + 1, r;
+
+    if (!(n & (n - 1)))
+        return philox_word(w) & (n - 1);
+    do {
+        r = philox_word(w);
+    } while (r < rest);
+    return r % n;
+}
+
 /* ---- words as numbers in [0, 1): mantissa bits of a number in [1, 2) ---- */
 
 static inline float philox_float(uint32_t word)

@@ -12,12 +12,23 @@
  */
 #include "kernel/pointwise.h"
 
+/*
+ * Elements that the vectors of a loop do not reach at its end are computed one
+ * by one, by functions that may differ in the last bit. So that a result does
+ * not depend on who shares the work, all pieces but the last are whole units.
+ */
+#define UNIT 64
+
+/* Set while pointwise_find() looks: the loop is noted and not run. */
+static _Thread_local struct pointwise_op *finding;
+
 struct unary_job {
     void (*loop)(void *out, const void *in, int64_t n, float p);
     const char *in;
     char *out;
     float p;
     size_t in_size, out_size;
+    int64_t count;
 };
 
 static float param(const struct op_ctx *c)
@@ -27,10 +38,17 @@ static float param(const struct op_ctx *c)
     return s ? s->p : 0;
 }
 
+static int64_t units(int64_t count)
+{
+    return (count + UNIT - 1) / UNIT;
+}
+
 static void unary_piece(void *arg, int64_t begin, int64_t end)
 {
     const struct unary_job *j = arg;
 
+    begin *= UNIT;
+    end = MIN(end * UNIT, j->count);
     j->loop(j->out + (size_t)begin * j->out_size,
             j->in + (size_t)begin * j->in_size, end - begin, j->p);
 }
@@ -39,16 +57,24 @@ enum mst_code pointwise_unary(struct op_ctx *c, double cost_ns,
                               void (*loop)(void *out, const void *in, int64_t n,
                                            float p))
 {
-    enum mst_code rc = op_out_forward(c, 0, 0);
     struct unary_job j = { .loop = loop, .p = param(c) };
+    enum mst_code rc;
 
+    if (finding) {
+        *finding = (struct pointwise_op){ .unary = loop,
+                                          .p = j.p,
+                                          .cost_ns = cost_ns };
+        return MST_OK;
+    }
+    rc = op_out_forward(c, 0, 0);
     if (rc)
         return rc;
     j.in = op_in(c, 0)->data;
     j.out = op_out(c, 0)->data;
     j.in_size = dtype_size((enum dtype)op_in(c, 0)->dtype);
     j.out_size = dtype_size((enum dtype)op_out(c, 0)->dtype);
-    op_for(c, op_out(c, 0)->count, cost_ns, unary_piece, &j);
+    j.count = op_out(c, 0)->count;
+    op_for(c, units(j.count), cost_ns * UNIT, unary_piece, &j);
     return MST_OK;
 }
 
@@ -61,6 +87,7 @@ struct binary_job {
     char *out;
     float p;
     size_t in_size, out_size;
+    int64_t count;
     enum pointwise_span span; /* of the last dimension */
     int ndim;                 /* at least 1 */
     int64_t dims[TENSOR_RANK_MAX];
@@ -74,13 +101,16 @@ static void binary_span(const struct binary_job *j, int64_t at, int64_t x,
             j->y + (size_t)y * j->in_size, n, j->span, j->p);
 }
 
-/* Output elements [begin, end): an odometer over all but the last dimension. */
+/* Units [begin, end) of output elements: an odometer over all but the last
+ * dimension. */
 static void binary_piece(void *arg, int64_t begin, int64_t end)
 {
     const struct binary_job *j = arg;
     int last = j->ndim - 1;
-    int64_t pos[TENSOR_RANK_MAX], rest = begin, x = 0, y = 0;
+    int64_t pos[TENSOR_RANK_MAX], rest = begin * UNIT, x = 0, y = 0;
 
+    begin *= UNIT;
+    end = MIN(end * UNIT, j->count);
     for (int d = last; d >= 0; d--) {
         pos[d] = rest % j->dims[d];
         rest /= j->dims[d];
@@ -184,7 +214,8 @@ static enum mst_code binary_go(struct op_ctx *c, double cost_ns,
     j->out = op_out(c, 0)->data;
     j->in_size = dtype_size((enum dtype)op_in(c, 0)->dtype);
     j->out_size = dtype_size((enum dtype)op_out(c, 0)->dtype);
-    op_for(c, op_out(c, 0)->count, cost_ns, binary_piece, j);
+    j->count = op_out(c, 0)->count;
+    op_for(c, units(j->count), cost_ns * UNIT, binary_piece, j);
     return MST_OK;
 }
 
@@ -198,6 +229,12 @@ enum mst_code pointwise_binary(struct op_ctx *c, double cost_ns,
     struct binary_job j;
     struct shape s;
 
+    if (finding) {
+        *finding = (struct pointwise_op){ .binary = loop,
+                                          .p = param(c),
+                                          .cost_ns = cost_ns };
+        return MST_OK;
+    }
     if (!shape_broadcast(x, y, &s))
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "Incompatible shapes: %s vs. %s",
@@ -216,10 +253,39 @@ enum mst_code pointwise_pair(struct op_ctx *c, double cost_ns,
     struct binary_job j = { .loop = loop, .span = SPAN_BOTH, .ndim = 1 };
     struct shape s;
 
+    if (finding) {
+        *finding = (struct pointwise_op){
+            .binary = loop, .pair = true, .p = param(c), .cost_ns = cost_ns
+        };
+        return MST_OK;
+    }
     CHECK(x->count == op_in(c, 1)->count);
     s.ndim = x->ndim;
     memcpy(s.dims, x->dims, sizeof(s.dims));
     j.dims[0] = x->count;
     j.x_step[0] = j.y_step[0] = 1;
     return binary_go(c, cost_ns, &j, &s);
+}
+
+/* ---- looking ---- */
+
+bool pointwise_find(const struct op_node *n, struct pointwise_op *ret)
+{
+    static float one[2] = { 1, 1 };
+    struct op_value in[2], out = { 0 };
+    struct status st = STATUS_INIT;
+    struct op_ctx c = { .node = n, .in = in, .out = &out, .st = &st };
+    enum mst_code rc;
+
+    CHECK(n->in_count <= (int)COUNT(in) && n->out_count == 1);
+    for (size_t i = 0; i < COUNT(in); i++)
+        in[i] = (struct op_value){
+            .t = { .data = &one[i], .count = 1, .dtype = DT_FLOAT }
+        };
+    *ret = (struct pointwise_op){ 0 };
+    finding = ret;
+    rc = n->run(&c);
+    finding = NULL;
+    tensor_unref(&out.t); /* of an op that ran after all */
+    return !rc && (ret->unary || ret->binary);
 }

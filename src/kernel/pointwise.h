@@ -67,6 +67,20 @@ pointwise_pair(struct op_ctx *c, double cost_ns,
                void (*loop)(void *out, const void *x, const void *y, int64_t n,
                             enum pointwise_span span, float p)) MUST_USE;
 
+/* What an op does to its elements, for those who run it without the machines
+ * above: kernel/fused.h. */
+struct pointwise_op {
+    void (*unary)(void *out, const void *in, int64_t n, float p);
+    void (*binary)(void *out, const void *x, const void *y, int64_t n,
+                   enum pointwise_span span, float p);
+    bool pair; /* the inputs must have the same shape */
+    float p;
+    double cost_ns;
+};
+
+/* False when a node of floats is not element-wise. It is run to see. */
+bool pointwise_find(const struct op_node *n, struct pointwise_op *ret);
+
 /*
  * The quotient of two complex numbers, scaled so that it overflows only when
  * it must. C's own looks after infinities, which costs more and is not what

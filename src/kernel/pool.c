@@ -29,47 +29,61 @@ struct span_of {
     void *best; /* taps, of a whole line */
 };
 
+/* Keeps a loop over the lanes of a vector one operation. */
+#ifdef __clang__
+#define LANES _Pragma("clang loop vectorize(enable)")
+#else
+#define LANES _Pragma("GCC unroll 1")
+#endif
+
 #define POOL(s, T, A, DT, LD, ST)                                              \
     typedef T vec_##s                                                          \
         __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));       \
-    CLONES_##s static void max_pixel_##s(T *y, const T *x, const int64_t *at,  \
-                                         int64_t taps, int64_t ch)             \
+    /* n pixels of y, and those of x, apart, that at[] counts from. */         \
+    CLONES_##s static void max_run_##s(T *y, const T *x, const int64_t *at,    \
+                                       int64_t taps, int64_t ch, int64_t n,    \
+                                       int64_t apart)                          \
     {                                                                          \
         enum { N = 64 / (int)sizeof(T) };                                      \
-        int64_t c = 0;                                                         \
                                                                                \
-        for (; c + N <= ch; c += N) {                                          \
-            vec_##s a = *(const vec_##s *)(x + at[0] + c);                     \
+        for (; n > 0; n--, y += ch, x += apart) {                              \
+            int64_t c = 0;                                                     \
                                                                                \
-            for (int64_t t = 1; t < taps; t++) {                               \
-                vec_##s b = *(const vec_##s *)(x + at[t] + c);                 \
-                __typeof__(a > b) m = b > a;                                   \
+            for (; c + N <= ch; c += N) {                                      \
+                vec_##s a = *(const vec_##s *)(x + at[0] + c);                 \
                                                                                \
-                a = (vec_##s)(((__typeof__(m))b & m) |                         \
-                              ((__typeof__(m))a & ~m));                        \
+                for (int64_t t = 1; t < taps; t++) {                           \
+                    vec_##s b = *(const vec_##s *)(x + at[t] + c), more;       \
+                                                                               \
+                    LANES for (int i = 0; i < N; i++) more[i] =                \
+                        b[i] > a[i] ? b[i] : a[i];                             \
+                    a = more;                                                  \
+                }                                                              \
+                *(vec_##s *)(y + c) = a;                                       \
             }                                                                  \
-            *(vec_##s *)(y + c) = a;                                           \
-        }                                                                      \
-        for (; c < ch; c++) {                                                  \
-            T a = x[at[0] + c];                                                \
+            for (; c < ch; c++) {                                              \
+                T a = x[at[0] + c];                                            \
                                                                                \
-            for (int64_t t = 1; t < taps; t++)                                 \
-                a = x[at[t] + c] > a ? x[at[t] + c] : a;                       \
-            y[c] = a;                                                          \
+                for (int64_t t = 1; t < taps; t++)                             \
+                    a = x[at[t] + c] > a ? x[at[t] + c] : a;                   \
+                y[c] = a;                                                      \
+            }                                                                  \
         }                                                                      \
     }                                                                          \
     static void max_line_##s(struct pooling_job *j, int64_t line, void *at)    \
     {                                                                          \
         const struct window_fit *f = j->walk.fit;                              \
-        T *y = (T *)j->y + line * f->dim[2].out * f->channels;                 \
+        int64_t ch = f->channels, n;                                           \
+        T *y = (T *)j->y + line * f->dim[2].out * ch;                          \
                                                                                \
-        for (int64_t i = 0; i < f->dim[2].out; i++, y += f->channels) {        \
+        for (int64_t i = 0; i < f->dim[2].out; i += n, y += n * ch) {          \
             int64_t taps = pooling_places(f, line, i, at);                     \
                                                                                \
+            n = pooling_alike(f, i);                                           \
             if (taps)                                                          \
-                max_pixel_##s(y, j->x, at, taps, f->channels);                 \
+                max_run_##s(y, j->x, at, taps, ch, n, f->dim[2].stride *ch);   \
             else                                                               \
-                for (int64_t c = 0; c < f->channels; c++)                      \
+                for (int64_t c = 0; c < n * ch; c++)                           \
                     y[c] = LEAST_##s;                                          \
         }                                                                      \
     }                                                                          \
@@ -116,35 +130,43 @@ struct span_of {
 TYPES_POOL(POOL)
 
 #define SUM(s, T, A, DT, LD, ST)                                               \
-    CLONES_##s static void sum_pixel_##s(T *y, const T *x, const int64_t *at,  \
-                                         int64_t taps, int64_t ch)             \
+    CLONES_##s static void sum_run_##s(T *y, const T *x, const int64_t *at,    \
+                                       int64_t taps, int64_t ch, int64_t n,    \
+                                       int64_t apart)                          \
     {                                                                          \
         enum { N = 64 / (int)sizeof(T) };                                      \
-        int64_t c = 0;                                                         \
                                                                                \
-        for (; c + N <= ch; c += N) {                                          \
-            vec_##s a = { 0 };                                                 \
+        for (; n > 0; n--, y += ch, x += apart) {                              \
+            int64_t c = 0;                                                     \
                                                                                \
-            for (int64_t t = 0; t < taps; t++)                                 \
-                a += *(const vec_##s *)(x + at[t] + c);                        \
-            *(vec_##s *)(y + c) = a / (T)taps;                                 \
-        }                                                                      \
-        for (; c < ch; c++) {                                                  \
-            T a = 0;                                                           \
+            for (; c + N <= ch; c += N) {                                      \
+                vec_##s a = { 0 };                                             \
                                                                                \
-            for (int64_t t = 0; t < taps; t++)                                 \
-                a += x[at[t] + c];                                             \
-            y[c] = a / (T)taps;                                                \
+                for (int64_t t = 0; t < taps; t++)                             \
+                    a += *(const vec_##s *)(x + at[t] + c);                    \
+                *(vec_##s *)(y + c) = a / (T)taps;                             \
+            }                                                                  \
+            for (; c < ch; c++) {                                              \
+                T a = 0;                                                       \
+                                                                               \
+                for (int64_t t = 0; t < taps; t++)                             \
+                    a += x[at[t] + c];                                         \
+                y[c] = a / (T)taps;                                            \
+            }                                                                  \
         }                                                                      \
     }                                                                          \
     static void sum_line_##s(struct pooling_job *j, int64_t line, void *at)    \
     {                                                                          \
         const struct window_fit *f = j->walk.fit;                              \
-        T *y = (T *)j->y + line * f->dim[2].out * f->channels;                 \
+        int64_t ch = f->channels, n;                                           \
+        T *y = (T *)j->y + line * f->dim[2].out * ch;                          \
                                                                                \
-        for (int64_t i = 0; i < f->dim[2].out; i++, y += f->channels)          \
-            sum_pixel_##s(y, j->x, at, pooling_places(f, line, i, at),         \
-                          f->channels);                                        \
+        for (int64_t i = 0; i < f->dim[2].out; i += n, y += n * ch) {          \
+            int64_t taps = pooling_places(f, line, i, at);                     \
+                                                                               \
+            n = pooling_alike(f, i);                                           \
+            sum_run_##s(y, j->x, at, taps, ch, n, f->dim[2].stride *ch);       \
+        }                                                                      \
     }
 TYPES_FLOAT_WIDE(SUM)
 

@@ -93,6 +93,17 @@ int64_t pooling_places(const struct window_fit *f, int64_t line, int64_t x,
     return count;
 }
 
+int64_t pooling_alike(const struct window_fit *f, int64_t x)
+{
+    const struct window_dim *d = &f->dim[2];
+    int64_t first = x * d->stride - d->before;
+    int64_t last = d->in - d->size; /* where a whole window begins */
+
+    if (first < 0 || first > last)
+        return 1;
+    return MIN((last - first) / d->stride + 1, d->out - x);
+}
+
 int64_t pooling_places_max(const struct window_fit *f)
 {
     int64_t n = 1;

@@ -44,6 +44,8 @@ void pooling_walk(const struct pooling_walk *w, int64_t line, pooling_fn *fn,
  * line, in the order of taps; how many. */
 int64_t pooling_places(const struct window_fit *f, int64_t line, int64_t x,
                        int64_t *ret);
+/* How many columns from x on have the same places, each a stride further. */
+int64_t pooling_alike(const struct window_fit *f, int64_t x);
 /* How many there may be. */
 int64_t pooling_places_max(const struct window_fit *f);
 /* How many elements of the input the window covers at column x of that line. */

@@ -69,16 +69,8 @@ static void turn_run(struct reader_turn *t)
 static void on_cancel(struct cancel_item *item)
 {
     struct reader_turn *t = CONTAINER(item, struct reader_turn, wait.item);
-    struct reader *r = t->r;
-    struct wait_line ended = { 0 };
 
-    pthread_mutex_lock(&r->lock);
-    if (t->wait.line)
-        wait_leave(&t->wait,
-                   op_fail(t->c, MST_CANCELLED, "Read operation was cancelled"),
-                   &ended);
-    pthread_mutex_unlock(&r->lock);
-    wait_end(&ended);
+    wait_give_up(&t->wait, &t->r->lock, "Read operation was cancelled");
 }
 
 enum mst_code reader_turn(struct reader *r, struct op_ctx *c,

@@ -38,27 +38,13 @@ static enum mst_code path_of(const struct reader *r, char **ret,
 /* All bytes of the file, decompressed, into r->bytes. */
 static enum mst_code load_file(struct reader *r, struct status *st)
 {
-    struct file_in in = { 0 };
-    char *path, *data = NULL;
+    char *path;
     enum mst_code rc = path_of(r, &path, st);
 
     if (rc)
         return rc;
-    rc = file_in_open(&in, path, st);
-    if (!rc) {
-        data = malloc((size_t)in.size + 1);
-        if (!data)
-            rc = status_set(st, MST_RESOURCE_EXHAUSTED,
-                            "No memory for the %llu bytes of %s",
-                            (unsigned long long)in.size, path);
-    }
-    if (!rc)
-        rc = file_in_read(&in, 0, data, (size_t)in.size, st);
     r->bytes.len = 0;
-    if (!rc)
-        rc = unzip_all(r->config.format, data, (size_t)in.size, &r->bytes, st);
-    free(data);
-    file_in_close(&in);
+    rc = unzip_file(r->config.format, path, &r->bytes, st);
     mem_free(path);
     return rc;
 }

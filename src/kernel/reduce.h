@@ -173,6 +173,9 @@ void reduce_run(const struct op_ctx *c, const struct reduce *r,
 /* The record `op`_reduce_s over the accumulators `name`; VALUE makes a T of
  * `a`, an accumulator, and `count`. */
 #define REDUCE_RECORD(op, name, s, T, B, VALUE)                                \
+    REDUCE_RECORD_ROW(op, name, name##_row_##s, s, T, B, VALUE)
+/* With another loop for rows. */
+#define REDUCE_RECORD_ROW(op, name, row, s, T, B, VALUE)                       \
     static void op##_finish_##s(void *out_, const void *acc_, int64_t n,       \
                                 int64_t count)                                 \
     {                                                                          \
@@ -186,7 +189,7 @@ void reduce_run(const struct op_ctx *c, const struct reduce *r,
         }                                                                      \
     }                                                                          \
     static const struct reduce op##_reduce_##s = {                             \
-        sizeof(B),       name##_start_##s, name##_row_##s,                     \
+        sizeof(B),       name##_start_##s, row,                                \
         name##_cols_##s, name##_join_##s,  op##_finish_##s,                    \
     };
 

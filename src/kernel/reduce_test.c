@@ -146,6 +146,35 @@ static void test_arg_max_passes_over_nan(void **state)
     harness_done(&h);
 }
 
+/* Long rows have a loop that does not look at NaN. */
+static void test_nan_is_the_greatest_and_the_least_of_a_long_row(void **state)
+{
+    static const char *const ops[] = { "Max", "Min" };
+    static const int at[] = { 0, 63, 64, 511, 600 };
+    float x[601];
+
+    for (int o = 0; o < 2; o++)
+        for (int i = 0; i < (int)COUNT(at) + 1; i++) {
+            struct harness h;
+            float y;
+
+            for (int k = 0; k < 601; k++)
+                x[k] = k == 300 ? INFINITY : k == 301 ? -INFINITY : (float)k;
+            if (i < (int)COUNT(at))
+                x[at[i]] = NAN;
+            harness_init(&h, ops[o]);
+            harness_type(&h, "T", DT_FLOAT);
+            harness_in(&h, harness_floats(1, (int64_t[]){ 601 }, x));
+            harness_in(&h, harness_int32s(0, NULL, (int32_t[]){ 0 }));
+            assert_int_equal(harness_run(&h), MST_OK);
+            y = *TENSOR_DATA(&h.out[0].t, float);
+            assert_true(i < (int)COUNT(at) ? isnan(y)
+                        : o                ? y == -INFINITY
+                                           : y == INFINITY);
+            harness_done(&h);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_nothing_reduces_to_the_neutral_value),
         cmocka_unit_test(test_bad_axes_are_refused),
         cmocka_unit_test(test_arg_max_passes_over_nan),
+        cmocka_unit_test(test_nan_is_the_greatest_and_the_least_of_a_long_row),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

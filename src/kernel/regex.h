@@ -3,8 +3,7 @@
  * syntax of Perl without what needs backtracking, UTF-8, the leftmost match
  * and of those the one that Perl would find first, in time linear in the text.
  *
- * Left out, and refused as unimplemented: Unicode classes (\pL), single bytes
- * (\C), and ignoring the case of letters beyond ASCII.
+ * Left out, and refused as unimplemented: single bytes (\C).
  */
 #ifndef KERNEL_REGEX_H
 #define KERNEL_REGEX_H

@@ -15,14 +15,16 @@ void regex_add_range(struct regex_parser *p, struct regex_node *n, int32_t low,
     n->ranges = r;
 }
 
-enum mst_code regex_add_folded(struct regex_parser *p, struct regex_node *n,
-                               int32_t low, int32_t high)
+void regex_add_folded(struct regex_parser *p, struct regex_node *n, int32_t low,
+                      int32_t high)
 {
+    if (p->fold && high >= 0x80) {
+        regex_add_cases(p, n, low, high);
+        return;
+    }
     regex_add_range(p, n, low, high);
     if (!p->fold)
-        return MST_OK;
-    if (high >= 0x80)
-        return regex_refuse(p, "Letters beyond ASCII of either case");
+        return;
     for (int32_t c = low; c <= high; c++) {
         int32_t lower = c | 0x20;
 
@@ -34,7 +36,6 @@ enum mst_code regex_add_folded(struct regex_parser *p, struct regex_node *n,
         if (lower == 's')
             regex_add_range(p, n, 0x17f, 0x17f);
     }
-    return MST_OK;
 }
 
 /* Named sets as pairs of characters; upper case letters are the opposite. */
@@ -75,10 +76,9 @@ static const struct set *find_set(const struct set *sets, size_t count,
 }
 
 /* Adds a set, or all but it. Sets are in the order of their characters. */
-static enum mst_code add_set(struct regex_parser *p, struct regex_node *n,
-                             const struct set *set, bool negated)
+static void add_set(struct regex_parser *p, struct regex_node *n,
+                    const struct set *set, bool negated)
 {
-    enum mst_code rc = MST_OK;
     int32_t next = 0;
     /* These have NUL, which their texts cannot. */
     bool nul = !strcmp(set->name, "ascii") || !strcmp(set->name, "cntrl");
@@ -87,16 +87,15 @@ static enum mst_code add_set(struct regex_parser *p, struct regex_node *n,
         next = 1;
     if (nul && !negated)
         regex_add_range(p, n, 0, 0);
-    for (const char *s = set->pairs; *s && !rc; s += 2) {
+    for (const char *s = set->pairs; *s; s += 2) {
         if (!negated)
-            rc = regex_add_folded(p, n, s[0], s[1]);
+            regex_add_folded(p, n, s[0], s[1]);
         else if (next < s[0])
             regex_add_range(p, n, next, s[0] - 1);
         next = s[1] + 1;
     }
     if (negated)
         regex_add_range(p, n, next, RUNE_MAX);
-    return rc;
 }
 
 enum mst_code regex_take_set(struct regex_parser *p, struct regex_node *n,
@@ -105,6 +104,9 @@ enum mst_code regex_take_set(struct regex_parser *p, struct regex_node *n,
     const struct set *set = NULL;
     char name;
 
+    *ret_taken = true;
+    if (regex_looking_at(p, "\\p") || regex_looking_at(p, "\\P"))
+        return regex_take_unicode(p, n);
     if (p->end - p->at >= 2 && p->at[0] == '\\') {
         name = (char)(p->at[1] | 0x20);
         set = find_set(perl_sets, COUNT(perl_sets), &name, 1);
@@ -113,7 +115,8 @@ enum mst_code regex_take_set(struct regex_parser *p, struct regex_node *n,
     if (!set)
         return MST_OK;
     p->at += 2;
-    return add_set(p, n, set, !(p->at[-1] & 0x20));
+    add_set(p, n, set, !(p->at[-1] & 0x20));
+    return MST_OK;
 }
 
 /* ---- escapes ---- */
@@ -217,7 +220,9 @@ static enum mst_code class_range(struct regex_parser *p, const char *open,
         if (!rc && high < low)
             rc = regex_bad(p, "invalid character class range", start, p->at);
     }
-    return rc ? rc : regex_add_folded(p, n, low, high);
+    if (!rc)
+        regex_add_folded(p, n, low, high);
+    return rc;
 }
 
 /* "[:alpha:]"; *ret_taken says whether there was such a thing. */
@@ -228,7 +233,6 @@ static enum mst_code class_posix(struct regex_parser *p, struct regex_node *n,
     const char *name = p->at + 2;
     const struct set *set;
     bool negated;
-    enum mst_code rc;
 
     *ret_taken = stop != NULL;
     if (!stop)
@@ -239,9 +243,9 @@ static enum mst_code class_posix(struct regex_parser *p, struct regex_node *n,
                    (size_t)(MAX(stop, name) - name));
     if (!set)
         return regex_bad(p, "invalid character class range", p->at, stop + 2);
-    rc = add_set(p, n, set, negated);
+    add_set(p, n, set, negated);
     p->at = stop + 2;
-    return rc;
+    return MST_OK;
 }
 
 enum mst_code regex_class(struct regex_parser *p, struct regex_node **ret)
@@ -264,8 +268,6 @@ enum mst_code regex_class(struct regex_parser *p, struct regex_node **ret)
             rc = class_posix(p, n, &taken);
         if (rc || taken)
             continue;
-        if (regex_looking_at(p, "\\p") || regex_looking_at(p, "\\P"))
-            return regex_refuse(p, "Classes of Unicode");
         rc = regex_take_set(p, n, &taken);
         if (!rc && !taken)
             rc = class_range(p, open, n);

@@ -16,12 +16,6 @@ enum mst_code regex_bad(struct regex_parser *p, const char *what,
                       (int)MIN(to - from, 500), from);
 }
 
-enum mst_code regex_refuse(struct regex_parser *p, const char *what)
-{
-    return status_set(p->st, MST_UNIMPLEMENTED,
-                      "%s in regular expressions are not supported", what);
-}
-
 bool regex_looking_at(const struct regex_parser *p, const char *text)
 {
     size_t n = strlen(text);
@@ -86,11 +80,12 @@ static struct regex_node *assertion(struct regex_parser *p,
     return n;
 }
 
-static enum mst_code literal(struct regex_parser *p, int32_t c,
-                             struct regex_node **ret)
+static struct regex_node *literal(struct regex_parser *p, int32_t c)
 {
-    *ret = regex_node(p, REGEX_CLASS);
-    return regex_add_folded(p, *ret, c, c);
+    struct regex_node *n = regex_node(p, REGEX_CLASS);
+
+    regex_add_folded(p, n, c, c);
+    return n;
 }
 
 /* "\Q…\E": what lies between, as it is. */
@@ -104,10 +99,10 @@ static enum mst_code parse_quoted(struct regex_parser *p,
     p->at += 2;
     while (!rc && p->at < p->end && !regex_looking_at(p, "\\E")) {
         rc = regex_next(p, &c);
-        if (!rc)
-            rc = literal(p, c, last);
-        if (!rc)
-            last = &(*last)->next;
+        if (rc)
+            break;
+        *last = literal(p, c);
+        last = &(*last)->next;
     }
     if (p->at < p->end)
         p->at += 2;
@@ -136,10 +131,10 @@ static enum mst_code parse_backslash(struct regex_parser *p,
     }
     if (next == 'Q')
         return parse_quoted(p, ret);
-    if (next == 'p' || next == 'P')
-        return regex_refuse(p, "Classes of Unicode");
     if (next == 'C')
-        return regex_refuse(p, "Single bytes");
+        return status_set(p->st, MST_UNIMPLEMENTED,
+                          "Single bytes in regular expressions are not "
+                          "supported");
     n = regex_node(p, REGEX_CLASS);
     rc = regex_take_set(p, n, &taken);
     if (rc || taken) {
@@ -147,7 +142,9 @@ static enum mst_code parse_backslash(struct regex_parser *p,
         return rc;
     }
     rc = regex_escape(p, &c);
-    return rc ? rc : literal(p, c, ret);
+    if (!rc)
+        *ret = literal(p, c);
+    return rc;
 }
 
 /* What follows "(?" up to ")" or ":" : letters that set flags, after "-" those
@@ -271,7 +268,9 @@ static enum mst_code parse_atom(struct regex_parser *p, struct regex_node **ret)
         return MST_OK;
     default:
         rc = regex_next(p, &c);
-        return rc ? rc : literal(p, c, ret);
+        if (!rc)
+            *ret = literal(p, c);
+        return rc;
     }
 }
 

@@ -43,8 +43,7 @@ int64_t rows_bad(const struct rows *r)
     return -1;
 }
 
-/* The place of row i in the index tensor, as "1,0". */
-static void place_text(char *text, size_t room, const struct tensor *index,
+const char *rows_place(char *text, size_t room, const struct tensor *index,
                        int ndim, int64_t i)
 {
     size_t len = 0;
@@ -60,6 +59,7 @@ static void place_text(char *text, size_t room, const struct tensor *index,
         if (k + 1 < ndim)
             below /= index->dims[k + 1];
     }
+    return text;
 }
 
 enum mst_code rows_fail(struct op_ctx *c, const struct rows *r,
@@ -67,7 +67,7 @@ enum mst_code rows_fail(struct op_ctx *c, const struct rows *r,
 {
     char place[256];
 
-    place_text(place, sizeof(place), index, index->ndim, bad);
+    rows_place(place, sizeof(place), index, index->ndim, bad);
     return op_fail(c, MST_INVALID_ARGUMENT,
                    "indices%s%s%s = %ld is not in "
                    "[0, %ld)",
@@ -82,7 +82,7 @@ enum mst_code rows_fail_nd(struct op_ctx *c, const struct rows *r,
     char place[256], numbers[288], shape[SHAPE_TEXT_MAX];
     size_t len = 0;
 
-    place_text(place, sizeof(place), index, index->ndim - 1, bad);
+    rows_place(place, sizeof(place), index, index->ndim - 1, bad);
     numbers[0] = '\0';
     for (int k = 0; k < r->depth && len < sizeof(numbers); k++)
         len += (size_t)snprintf(numbers + len, sizeof(numbers) - len,

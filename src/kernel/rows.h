@@ -70,6 +70,9 @@ static inline int64_t rows_at(const struct rows *r, int64_t i)
 /* The first i that names no row, or -1. */
 int64_t rows_bad(const struct rows *r);
 
+/* The place of element i in the first dimensions of a tensor, as "1,0". */
+const char *rows_place(char *text, size_t room, const struct tensor *index,
+                       int ndim, int64_t i);
 /* "indices[1,0] = 9 is not in [0, 3)", TensorFlow's words for rows of depth 1;
  * bad is what rows_bad() said. */
 enum mst_code rows_fail(struct op_ctx *c, const struct rows *r,

@@ -36,18 +36,6 @@ struct sampler {
 
 /* ---- the laws ---- */
 
-static uint32_t uniform32(struct philox_words *w, uint32_t n)
-{
-    uint32_t rest = UINT32_MAX % n + 1, r;
-
-    if (!(n & (n - 1)))
-        return philox_word(w) & (n - 1);
-    do {
-        r = philox_word(w);
-    } while (r < rest);
-    return r % n;
-}
-
 static uint64_t word64(struct philox_words *w)
 {
     uint64_t low = philox_word(w);
@@ -69,7 +57,7 @@ static uint64_t uniform64(struct philox_words *w, uint64_t n)
 
 static int64_t pick_learned(const struct sampler *s, struct philox_words *w)
 {
-    uint32_t at = uniform32(w, s->tree[1]);
+    uint32_t at = philox_below(w, s->tree[1]);
     int64_t i = 1;
 
     while (i < s->leaves) {
@@ -100,7 +88,7 @@ static int64_t sample(const struct sampler *s, struct philox_words *w)
         return pick_learned(s, w);
     default:
         r = philox_float(philox_word(w));
-        i = uniform32(w, (uint32_t)s->range);
+        i = philox_below(w, (uint32_t)s->range);
         return r < s->share[i] ? i : s->alias[i];
     }
 }

@@ -24,7 +24,7 @@ static struct variable *variable_of(struct tensor t, bool by_ref)
 static void in_handle(struct harness *h, struct variable *v)
 {
     struct handle *handle =
-        handle_anonymous(&variable_kind, &variable_ref(v)->o);
+        handle_anonymous(&variable_kind, &variable_ref(v)->o, "");
     struct tensor t;
 
     assert_int_equal(tensor_new_scalar(&t, DT_RESOURCE, &h->st), MST_OK);

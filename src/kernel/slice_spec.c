@@ -87,7 +87,8 @@ static enum mst_code take_entry(struct op_ctx *c, int first, int i,
                                  "input has only %d dims",
                                  *at, d->ndim)
                        : op_fail(c, MST_INVALID_ARGUMENT,
-                                 "Attempting to slice scalar input.");
+                                 "Attempting to slice scalar input: index 0 is "
+                                 "out of range.");
     e->begin = tensor_int(op_in(c, first), i);
     e->end = tensor_int(op_in(c, first + 1), i);
     e->stride = tensor_int(op_in(c, first + 2), i);

@@ -8,47 +8,87 @@
 #include "kernel/types.h"
 #include "kernel/vmath.h"
 
+/* Neighbours that are joined at once, and short rows' elements that are. */
 #define LANES 64
+#define SHORT 512
 
 /* ---- rows ---- */
 
+/* x <= 0 */
+#define EXP_f32(x) vmath_exp_below(x)
+#define EXP_f64(x) exp(x)
+
+/* Joins lanes[LANES] in pairs. */
+#define JOIN(lane, STEP)                                                       \
+    for (int w = LANES / 2; w; w /= 2)                                         \
+        for (int k = 0; k < w; k++)                                            \
+    lane[k] = STEP(lane[k], lane[k + w])
+#define MORE(a, b) ((b) > (a) ? (b) : (a))
+#define ADD(a, b)  ((a) + (b))
+
 #define ROWS(s, T, A, DT, LD, ST)                                              \
-    /* Keeps lanes apart, so that it is a vector; NaN is passed over. */       \
-    CLONES_##s static T row_max_##s(const T *x, int64_t n)                     \
+    /* NaN is passed over. */                                                  \
+    static T short_max_##s(const T *x, int64_t n, T max)                       \
     {                                                                          \
-        T lane[LANES], max = -INFINITY;                                        \
+        for (int64_t i = 0; i < n; i++)                                        \
+            max = MORE(max, x[i]);                                             \
+        return max;                                                            \
+    }                                                                          \
+    /* Keeps lanes apart, so that it is a vector. */                           \
+    CLONES_##s static T long_max_##s(const T *x, int64_t n)                    \
+    {                                                                          \
+        T lane[LANES];                                                         \
         int64_t i;                                                             \
                                                                                \
         for (int k = 0; k < LANES; k++)                                        \
-            lane[k] = -INFINITY;                                               \
-        for (i = 0; i + LANES <= n; i += LANES)                                \
+            lane[k] = x[k] > -INFINITY ? x[k] : -INFINITY;                     \
+        for (i = LANES; i + LANES <= n; i += LANES)                            \
             for (int k = 0; k < LANES; k++)                                    \
-                lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];             \
+                lane[k] = MORE(lane[k], x[i + k]);                             \
+        /* The last ones, some of them again. */                               \
         for (int k = 0; k < LANES; k++)                                        \
-            max = lane[k] > max ? lane[k] : max;                               \
-        for (; i < n; i++)                                                     \
-            max = x[i] > max ? x[i] : max;                                     \
-        return max;                                                            \
+            lane[k] = MORE(lane[k], x[n - LANES + k]);                         \
+        JOIN(lane, MORE);                                                      \
+        return lane[0];                                                        \
     }                                                                          \
-    CLONES_##s static T row_sum_##s(const T *x, int64_t n)                     \
+    static T row_max_##s(const T *x, int64_t n)                                \
+    {                                                                          \
+        return n < LANES ? short_max_##s(x, n, -INFINITY)                      \
+                         : long_max_##s(x, n);                                 \
+    }                                                                          \
+    static T short_sum_##s(const T *x, int64_t n)                              \
+    {                                                                          \
+        T sum = 0;                                                             \
+                                                                               \
+        for (int64_t i = 0; i < n; i++)                                        \
+            sum += x[i];                                                       \
+        return sum;                                                            \
+    }                                                                          \
+    /* out = exp(x - max), and their sum. */                                   \
+    CLONES_##s static T row_exp_##s(T *out, const T *x, T max, int64_t n)      \
     {                                                                          \
         T lane[LANES] = { 0 }, sum = 0;                                        \
         int64_t i;                                                             \
                                                                                \
-        for (i = 0; i + LANES <= n; i += LANES)                                \
-            for (int k = 0; k < LANES; k++)                                    \
-                lane[k] += x[i + k];                                           \
-        for (int k = 0; k < LANES; k++)                                        \
-            sum += lane[k];                                                    \
-        for (; i < n; i++)                                                     \
-            sum += x[i];                                                       \
-        return sum;                                                            \
-    }                                                                          \
-    CLONES_##s static void row_exp_##s(T *out, const T *x, T max, int64_t n)   \
-    {                                                                          \
+        for (i = 0; i + LANES <= n; i += LANES) {                              \
+            LOOP_IN_PLACE                                                      \
+            for (int k = 0; k < LANES; k++) {                                  \
+                T e = EXP_##s(x[i + k] - max);                                 \
+                                                                               \
+                out[i + k] = e;                                                \
+                lane[k] += e;                                                  \
+            }                                                                  \
+        }                                                                      \
+        if (i) {                                                               \
+            JOIN(lane, ADD);                                                   \
+            sum = lane[0];                                                     \
+        }                                                                      \
         LOOP_IN_PLACE                                                          \
-        for (int64_t i = 0; i < n; i++)                                        \
-            out[i] = exp(x[i] - max);                                          \
+        for (int64_t k = i; k < n; k++)                                        \
+            out[k] = EXP_##s(x[k] - max);                                      \
+        for (; i < n; i++)                                                     \
+            sum += out[i];                                                     \
+        return sum;                                                            \
     }                                                                          \
     CLONES_##s static void row_scale_##s(T *out, T factor, int64_t n)          \
     {                                                                          \
@@ -66,33 +106,76 @@
     {                                                                          \
         T block[256], sum = 0;                                                 \
                                                                                \
-        for (int64_t i = 0; i < n; i += 256) {                                 \
-            int64_t m = MIN(n - i, 256);                                       \
-                                                                               \
-            row_exp_##s(block, x + i, max, m);                                 \
-            sum += row_sum_##s(block, m);                                      \
-        }                                                                      \
+        for (int64_t i = 0; i < n; i += 256)                                   \
+            sum += row_exp_##s(block, x + i, max, MIN(n - i, 256));            \
         return sum;                                                            \
     }                                                                          \
-    static void softmax_row_##s(void *out_, const void *in, int64_t n)         \
+    static void softmax_long_##s(T *out, const T *in, int64_t rows, int64_t n) \
     {                                                                          \
+        for (int64_t r = 0; r < rows; r++, in += n, out += n) {                \
+            T sum = row_exp_##s(out, in, row_max_##s(in, n), n);               \
+                                                                               \
+            row_scale_##s(out, 1 / sum, n);                                    \
+        }                                                                      \
+    }                                                                          \
+    /* Short rows, several at once, whose elements are one loop. */            \
+    CLONES_##s static void softmax_short_##s(T *out, const T *in,              \
+                                             int64_t rows, int64_t n)          \
+    {                                                                          \
+        int64_t count = rows * n;                                              \
+                                                                               \
+        for (int64_t i = 0; i < count; i += n) {                               \
+            T max = short_max_##s(in + i, n, -INFINITY);                       \
+                                                                               \
+            LOOP_IN_PLACE                                                      \
+            for (int64_t k = i; k < i + n; k++)                                \
+                out[k] = in[k] - max;                                          \
+        }                                                                      \
+        for (int64_t i = 0; i < count; i++)                                    \
+            out[i] = EXP_##s(out[i]);                                          \
+        for (int64_t i = 0; i < count; i += n) {                               \
+            T factor = 1 / short_sum_##s(out + i, n);                          \
+                                                                               \
+            for (int64_t k = i; k < i + n; k++)                                \
+                out[k] *= factor;                                              \
+        }                                                                      \
+    }                                                                          \
+    static void softmax_rows_##s(void *out_, const void *in_, int64_t rows,    \
+                                 int64_t n)                                    \
+    {                                                                          \
+        const T *in = in_;                                                     \
+        T *out = out_;                                                         \
+        int64_t step = MAX(SHORT / n, 1), m;                                   \
+                                                                               \
+        if (n >= LANES) {                                                      \
+            softmax_long_##s(out, in, rows, n);                                \
+            return;                                                            \
+        }                                                                      \
+        for (int64_t r = 0; r < rows; r += m) {                                \
+            m = MIN(step, rows - r);                                           \
+            softmax_short_##s(out + r * n, in + r * n, m, n);                  \
+        }                                                                      \
+    }                                                                          \
+    static void log_softmax_rows_##s(void *out_, const void *in_,              \
+                                     int64_t rows, int64_t n)                  \
+    {                                                                          \
+        const T *in = in_;                                                     \
         T *out = out_;                                                         \
                                                                                \
-        row_exp_##s(out, in, row_max_##s(in, n), n);                           \
-        row_scale_##s(out, 1 / row_sum_##s(out, n), n);                        \
-    }                                                                          \
-    static void log_softmax_row_##s(void *out, const void *in, int64_t n)      \
-    {                                                                          \
-        T max = row_max_##s(in, n), sum = row_exp_sum_##s(in, max, n);         \
+        for (int64_t r = 0; r < rows; r++, in += n, out += n) {                \
+            T max = row_max_##s(in, n), sum = row_exp_sum_##s(in, max, n);     \
                                                                                \
-        row_shift_##s(out, in, max + log(sum), n);                             \
+            row_shift_##s(out, in, max + log(sum), n);                         \
+        }                                                                      \
     }
 TYPES_FLOAT_WIDE(ROWS)
 
 /* ---- Softmax, LogSoftmax ---- */
 
+typedef void softmax_fn(void *out, const void *in, int64_t rows, int64_t n);
+
 struct softmax_job {
-    void (*row)(void *out, const void *in, int64_t n);
+    softmax_fn *fn;
     const char *in;
     char *out;
     size_t bytes; /* of a row */
@@ -103,16 +186,14 @@ static void softmax_rows(void *arg, int64_t begin, int64_t end)
 {
     const struct softmax_job *j = arg;
 
-    for (int64_t i = begin; i < end; i++)
-        j->row(j->out + (size_t)i * j->bytes, j->in + (size_t)i * j->bytes,
-               j->n);
+    j->fn(j->out + (size_t)begin * j->bytes, j->in + (size_t)begin * j->bytes,
+          end - begin, j->n);
 }
 
 static void softmax_all(const struct op_ctx *c, struct tensor *out,
-                        const struct tensor *in,
-                        void (*row)(void *, const void *, int64_t))
+                        const struct tensor *in, softmax_fn *fn)
 {
-    struct softmax_job j = { row, in->data, out->data, 0,
+    struct softmax_job j = { fn, in->data, out->data, 0,
                              in->dims[in->ndim - 1] };
 
     if (!in->count)
@@ -121,8 +202,7 @@ static void softmax_all(const struct op_ctx *c, struct tensor *out,
     op_for(c, in->count / j.n, 2 * (double)j.n, softmax_rows, &j);
 }
 
-static enum mst_code softmax_run(struct op_ctx *c,
-                                 void (*row)(void *, const void *, int64_t))
+static enum mst_code softmax_run(struct op_ctx *c, softmax_fn *fn)
 {
     char text[SHAPE_TEXT_MAX];
     struct tensor wide;
@@ -135,13 +215,13 @@ static enum mst_code softmax_run(struct op_ctx *c,
     if (op_in(c, 0)->dtype == DT_FLOAT || op_in(c, 0)->dtype == DT_DOUBLE) {
         rc = op_out_forward(c, 0, 0);
         if (!rc)
-            softmax_all(c, op_out(c, 0), op_in(c, 0), row);
+            softmax_all(c, op_out(c, 0), op_in(c, 0), fn);
         return rc;
     }
     rc = cast_tensor(c, &wide, DT_FLOAT, op_in(c, 0));
     if (rc)
         return rc;
-    softmax_all(c, &wide, &wide, row);
+    softmax_all(c, &wide, &wide, fn);
     rc = cast_tensor(c, op_out(c, 0), dtype_base(c->node->out_types[0]), &wide);
     tensor_unref(&wide);
     return rc;
@@ -150,7 +230,7 @@ static enum mst_code softmax_run(struct op_ctx *c,
 #define SOFTMAX(s, T, A, DT, LD, ST, op)                                       \
     static enum mst_code op##_##s(struct op_ctx *c)                            \
     {                                                                          \
-        return softmax_run(c, op##_row_##s);                                   \
+        return softmax_run(c, op##_rows_##s);                                  \
     }
 #define SOFTMAX_DEF(stem, NAME, OUT)                                           \
     TYPES_FLOAT_WIDE(SOFTMAX, stem)                                            \
@@ -198,7 +278,7 @@ struct entropy {
     {                                                                          \
         LOOP_IN_PLACE                                                          \
         for (int64_t i = 0; i < n; i++)                                        \
-            back[i] = exp(back[i]) * factor - y[i * step];                     \
+            back[i] = EXP_##s(back[i]) * factor - y[i * step];                 \
     }                                                                          \
     static void entropy_rows_##s(void *arg, int64_t begin, int64_t end)        \
     {                                                                          \
@@ -235,8 +315,7 @@ struct entropy {
                                                                                \
             label = label >= 0 && label < e->n ? label : 0;                    \
             at = x[label] - max;                                               \
-            row_exp_##s(back, x, max, e->n);                                   \
-            sum = row_sum_##s(back, e->n);                                     \
+            sum = row_exp_##s(back, x, max, e->n);                             \
             row_scale_##s(back, 1 / sum, e->n);                                \
             back[label] -= 1;                                                  \
             ((T *)e->loss)[r] = log(sum) - at;                                 \

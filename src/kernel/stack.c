@@ -88,7 +88,7 @@ static enum mst_code make_run(struct op_ctx *c)
         mem_printf("%s_%lld", m->name, (long long)atomic_fetch_add(&serial, 1));
     s->dtype = m->dtype;
     s->size_max = size_max;
-    h = handle_anonymous(&stack_kind, &s->o);
+    h = handle_anonymous(&stack_kind, &s->o, s->name);
     rc = op_out_handle(c, 0, h);
     handle_unref(h);
     return rc;

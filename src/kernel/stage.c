@@ -227,22 +227,13 @@ static enum mst_code drop_entry(struct wait *w)
     return w->code;
 }
 
-static enum mst_code cancelled(struct op_ctx *c)
-{
-    return op_fail(c, MST_CANCELLED, "Stage operation was cancelled");
-}
+static const char cancelled[] = "Stage operation was cancelled";
 
 static void on_cancel(struct cancel_item *item)
 {
     struct wait *w = CONTAINER(item, struct wait, item);
-    struct stage *s = CONTAINER(w->at, struct stage, o);
-    struct wait_line ended = { 0 };
 
-    pthread_mutex_lock(&s->lock);
-    if (w->line)
-        wait_leave(w, cancelled(w->c), &ended);
-    pthread_mutex_unlock(&s->lock);
-    wait_end(&ended);
+    wait_give_up(w, &CONTAINER(w->at, struct stage, o)->lock, cancelled);
 }
 
 static enum mst_code run(struct op_ctx *c, struct request want)
@@ -262,7 +253,7 @@ static enum mst_code run(struct op_ctx *c, struct request want)
         rc = r->wait.code;
         flush(s, &ended);
     } else if (!wait_join(line, &r->wait, on_cancel)) {
-        rc = r->wait.code = cancelled(c);
+        rc = r->wait.code = op_fail(c, MST_CANCELLED, "%s", cancelled);
     }
     pthread_mutex_unlock(&s->lock);
     wait_end(&ended);

@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+#include "kernel/turn.h"
+
 #define TILE 16
 
 struct nest {
@@ -81,87 +83,31 @@ struct wide {
     }
 SIZES(STEP)
 
-/*
- * Small squares, transposed: to[i * a + j] = from[i + j * b] for i and j below
- * SQUARE. Through vectors where the compiler needs telling.
- */
-#define SQUARE 4
-
-typedef uint32_t quad __attribute__((vector_size(16), aligned(4)));
-typedef uint64_t pair __attribute__((vector_size(16), aligned(8)));
-
-static inline void square_32(uint32_t *to, int64_t a, const uint32_t *from,
-                             int64_t b)
-{
-    quad r0 = *(const quad *)from, r1 = *(const quad *)(from + b);
-    quad r2 = *(const quad *)(from + 2 * b), r3 = *(const quad *)(from + 3 * b);
-    quad t0 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
-    quad t1 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
-    quad t2 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-    quad t3 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-
-    *(quad *)to = __builtin_shufflevector(t0, t1, 0, 1, 4, 5);
-    *(quad *)(to + a) = __builtin_shufflevector(t0, t1, 2, 3, 6, 7);
-    *(quad *)(to + 2 * a) = __builtin_shufflevector(t2, t3, 0, 1, 4, 5);
-    *(quad *)(to + 3 * a) = __builtin_shufflevector(t2, t3, 2, 3, 6, 7);
-}
-
-static inline void square_64(uint64_t *to, int64_t a, const uint64_t *from,
-                             int64_t b)
-{
-    for (int i = 0; i < SQUARE; i += 2)
-        for (int j = 0; j < SQUARE; j += 2) {
-            const uint64_t *f = from + i + j * b;
-            uint64_t *t = to + i * a + j;
-            pair r0 = *(const pair *)f, r1 = *(const pair *)(f + b);
-
-            *(pair *)t = __builtin_shufflevector(r0, r1, 0, 2);
-            *(pair *)(t + a) = __builtin_shufflevector(r0, r1, 1, 3);
-        }
-}
-
-#define SQUARE_PLAIN(bits, T)                                                  \
-    static inline void square_##bits(T *to, int64_t a, const T *from,          \
-                                     int64_t b)                                \
+/* to[i * a + j] = from[i + j * b], in tiles that stay in the cache. */
+#define TURN(bits, T)                                                          \
+    static void turn_##bits(T *to, int64_t a, const T *from, int64_t b,        \
+                            int64_t rows, int64_t cols)                        \
     {                                                                          \
-        for (int i = 0; i < SQUARE; i++)                                       \
-            for (int j = 0; j < SQUARE; j++)                                   \
-                to[i * a + j] = from[i + j * b];                               \
+        for (int64_t r = 0; r < rows; r += TILE)                               \
+            for (int64_t c = 0; c < cols; c += TILE)                           \
+                for (int64_t i = r; i < MIN(r + TILE, rows); i++)              \
+                    for (int64_t j = c; j < MIN(c + TILE, cols); j++)          \
+                        to[i * a + j] = from[i + j * b];                       \
     }
-SQUARE_PLAIN(8, uint8_t)
-SQUARE_PLAIN(16, uint16_t)
-SQUARE_PLAIN(128, struct wide)
+TURN(8, uint8_t)
+TURN(16, uint16_t)
+TURN(128, struct wide)
 
 /* The outer of the two loops is contiguous in the source, the inner one in the
  * destination. */
 #define TILED(bits, T)                                                         \
-    static void tile_part_##bits(T *to, int64_t a, const T *from, int64_t b,   \
-                                 int64_t rows, int64_t cols)                   \
-    {                                                                          \
-        int64_t r, c;                                                          \
-                                                                               \
-        for (r = 0; r + SQUARE <= rows; r += SQUARE) {                         \
-            for (c = 0; c + SQUARE <= cols; c += SQUARE)                       \
-                square_##bits(to + r * a + c, a, from + r + c * b, b);         \
-            for (; c < cols; c++)                                              \
-                for (int i = 0; i < SQUARE; i++)                               \
-                    to[(r + i) * a + c] = from[r + i + c * b];                 \
-        }                                                                      \
-        for (; r < rows; r++)                                                  \
-            for (c = 0; c < cols; c++)                                         \
-                to[r * a + c] = from[r + c * b];                               \
-    }                                                                          \
     static void tile_##bits(const struct nest *k, int64_t to, int64_t from)    \
     {                                                                          \
-        int64_t rows = k->s.dim[k->depth].n, cols = k->s.dim[k->depth + 1].n;  \
-        int64_t a = k->s.dim[k->depth].to, b = k->s.dim[k->depth + 1].from;    \
-        T *t = (T *)k->to->data + to;                                          \
-        const T *f = (const T *)k->from->data + from;                          \
+        const __typeof__(k->s.dim[0]) *d = &k->s.dim[k->depth];                \
                                                                                \
-        for (int64_t r = 0; r < rows; r += TILE)                               \
-            for (int64_t c = 0; c < cols; c += TILE)                           \
-                tile_part_##bits(t + r * a + c, a, f + r + c * b, b,           \
-                                 MIN(TILE, rows - r), MIN(TILE, cols - c));    \
+        turn_##bits((T *)k->to->data + to, d[0].to,                            \
+                    (const T *)k->from->data + from, d[1].from, d[0].n,        \
+                    d[1].n);                                                   \
     }
 SIZES(TILED)
 

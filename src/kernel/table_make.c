@@ -180,7 +180,7 @@ static enum mst_code make_anonymous_run(struct op_ctx *c)
 
     if (!o)
         return c->st->code;
-    h = handle_anonymous(&table_kind, o);
+    h = handle_anonymous(&table_kind, o, "");
     rc = op_out_handle(c, 0, h);
     handle_unref(h);
     return rc;

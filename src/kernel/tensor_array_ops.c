@@ -36,7 +36,7 @@ static enum mst_code make_init(struct op_node *n, struct status *st)
 /* The handle of an array, whose one reference is taken over, and a flow. */
 static enum mst_code out_array(struct op_ctx *c, struct tensor_array *a)
 {
-    struct handle *h = handle_anonymous(&tensor_array_kind, &a->o);
+    struct handle *h = handle_anonymous(&tensor_array_kind, &a->o, "");
     enum mst_code rc = op_out_handle(c, 0, h);
 
     handle_unref(h);

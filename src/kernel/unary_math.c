@@ -39,12 +39,18 @@ MATH(acos, "Acos", 2, acos(x));
 MATH(atan, "Atan", 2, atan(x));
 MATH(sinh, "Sinh", 2, sinh(x));
 MATH(cosh, "Cosh", 2, cosh(x));
-MATH(tanh, "Tanh", 2, tanh(x));
 MATH(asinh, "Asinh", 2, asinh(x));
 MATH(acosh, "Acosh", 2, acosh(x));
 MATH(atanh, "Atanh", 2, atanh(x));
 MATH_REAL(erf, "Erf", 2, erf(x));
 MATH_REAL(erfc, "Erfc", 2, erfc(x));
+
+TYPES_FLOAT32(UNARY, tanh, 1, vmath_tanhf(x))
+TYPES_FLOAT16(UNARY, tanh, 1, vmath_tanhf(x))
+TYPES_FLOAT64(UNARY, tanh, 2, tanh(x))
+TYPES_COMPLEX(UNARY, tanh, 40, tanh(x))
+MATH_DEF(tanh, "Tanh", SET_MATH,
+         TYPES_FLOAT(ROW, tanh) TYPES_COMPLEX(ROW, tanh));
 
 /* The comparison holds for denormals, which are zero here; log() looks at bits
  * and is misled by them. */

@@ -1,7 +1,10 @@
 #include "kernel/unzip.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "store/file.h"
 
 /* TensorFlow's limit. */
 #define BYTES_MAX ((size_t)1 << 30)
@@ -70,5 +73,28 @@ enum mst_code unzip_all(enum unzip_format format, const void *data, size_t len,
     z.avail_in = (uInt)len;
     rc = inflate_pieces(&z, format == UNZIP_GZIP, ret, st);
     inflateEnd(&z);
+    return rc;
+}
+
+enum mst_code unzip_file(enum unzip_format format, const char *path,
+                         struct text *ret, struct status *st)
+{
+    struct file_in in = { 0 };
+    char *data = NULL;
+    enum mst_code rc = file_in_open(&in, path, st);
+
+    if (!rc) {
+        data = malloc((size_t)in.size + 1);
+        if (!data)
+            rc = status_set(st, MST_RESOURCE_EXHAUSTED,
+                            "No memory for the %llu bytes of %s",
+                            (unsigned long long)in.size, path);
+    }
+    if (!rc)
+        rc = file_in_read(&in, 0, data, (size_t)in.size, st);
+    if (!rc)
+        rc = unzip_all(format, data, (size_t)in.size, ret, st);
+    free(data);
+    file_in_close(&in);
     return rc;
 }

@@ -16,5 +16,8 @@ bool unzip_format_of(struct attr_text name, enum unzip_format *ret);
  * TensorFlow. DATA_LOSS for what is no such stream. */
 enum mst_code unzip_all(enum unzip_format format, const void *data, size_t len,
                         struct text *ret, struct status *st) MUST_USE;
+/* All bytes of a file, added to ret. */
+enum mst_code unzip_file(enum unzip_format format, const char *path,
+                         struct text *ret, struct status *st) MUST_USE;
 
 #endif

@@ -393,61 +393,6 @@ const struct op_def def_destroy_resource_op = {
     .kernel = (const struct op_kernel[]){ { DT_ANY, destroy_run }, { 0 } },
 };
 
-/* ---- variables of one step ---- */
-
-static enum mst_code temporary_variable_run(struct op_ctx *c)
-{
-    const struct shape *s = c->node->state;
-    struct variable *v =
-        variable_new(c->node->name, dtype_base(c->node->out_types[0]), true);
-    enum mst_code rc =
-        tensor_new(&v->t, (enum dtype)v->dtype, s->ndim, s->dims, c->st);
-
-    if (rc) {
-        variable_unref(v);
-        return rc;
-    }
-    c->out[0].ref = v;
-    return MST_OK;
-}
-
-static enum mst_code temporary_variable_init(struct op_node *n,
-                                             struct status *st)
-{
-    const struct shape *s = op_attr_shape(n, "shape");
-
-    if (s->ndim < 0)
-        return status_set(st, MST_INVALID_ARGUMENT,
-                          "The shape of {{node %s}} is not known", n->name);
-    n->state = (void *)s;
-    return MST_OK;
-}
-
-const struct op_def def_temporary_variable = {
-    .name = "TemporaryVariable",
-    .out = "ref: Ref(dtype)",
-    .attr = "shape: shape; dtype: type; var_name: string = ''",
-    .flags = OP_STATEFUL,
-    .key = "dtype",
-    .init = temporary_variable_init,
-    .kernel =
-        (const struct op_kernel[]){ { DT_ANY, temporary_variable_run }, { 0 } },
-};
-
-static enum mst_code destroy_temporary_run(struct op_ctx *c)
-{
-    return variable_read(c->in[0].ref, op_out(c, 0), c->st);
-}
-
-const struct op_def def_destroy_temporary_variable = {
-    .name = "DestroyTemporaryVariable",
-    .in = "ref: Ref(T)",
-    .out = "value: T",
-    .attr = "T: type; var_name: string",
-    .kernel =
-        (const struct op_kernel[]){ { DT_ANY, destroy_temporary_run }, { 0 } },
-};
-
 /* What a reader gets is a copy only where row updates make it necessary, and
  * then it stays so: the op only looks the variable up. */
 static enum mst_code disable_copy_on_read_run(struct op_ctx *c)

@@ -1,13 +1,16 @@
 /*
  * Lists and optionals hold tensors, which may hold lists and optionals. They
- * are walked to a depth that no gradient has.
+ * are walked to a depth that no gradient has. Numbers and ragged values can be
+ * added, too.
  */
 #include "kernel/variant.h"
 
 #include "kernel/combine.h"
 #include "kernel/element.h"
 #include "kernel/optional.h"
+#include "kernel/ragged_variant.h"
 #include "kernel/tensor_list.h"
+#include "tensor/number.h"
 
 #define DEPTH_MAX 16
 
@@ -208,6 +211,75 @@ static enum mst_code zero_optional(struct walk w, const struct optional *x,
     return rc;
 }
 
+/* ---- numbers ---- */
+
+static enum mst_code box(enum mst_code rc, struct tensor value,
+                         struct object **ret)
+{
+    if (!rc)
+        *ret = &number_new(value)->o;
+    return rc;
+}
+
+static enum mst_code add_numbers(struct walk w, const struct number *a,
+                                 const struct number *b, struct object **ret)
+{
+    struct tensor sum = { 0 };
+    enum mst_code rc = add_tensors(w, &a->value, &b->value, &sum);
+
+    return box(rc, sum, ret);
+}
+
+static enum mst_code zero_number(struct walk w, const struct number *x,
+                                 struct object **ret)
+{
+    struct tensor zero = { 0 };
+    enum mst_code rc = zero_tensor(w, &x->value, &zero);
+
+    return box(rc, zero, ret);
+}
+
+/* ---- ragged values: of one shape ---- */
+
+static enum mst_code with_values(enum mst_code rc, const struct ragged_value *x,
+                                 struct tensor values, struct object **ret)
+{
+    struct ragged_value *y;
+
+    if (rc)
+        return rc;
+    y = ragged_value_new(x->rank);
+    for (int i = 0; i < x->rank; i++)
+        y->splits[i] = tensor_ref(&x->splits[i]);
+    y->values = values;
+    *ret = &y->o;
+    return MST_OK;
+}
+
+static enum mst_code add_ragged(struct walk w, const struct ragged_value *a,
+                                const struct ragged_value *b,
+                                struct object **ret)
+{
+    struct tensor sum = { 0 };
+    enum mst_code rc;
+
+    if (a->rank != b->rank)
+        return status_set(w.st, MST_INVALID_ARGUMENT,
+                          "Can only add RaggedTensorVariants of the same "
+                          "ragged_rank");
+    rc = add_tensors(w, &a->values, &b->values, &sum);
+    return with_values(rc, a, sum, ret);
+}
+
+static enum mst_code zero_ragged(struct walk w, const struct ragged_value *x,
+                                 struct object **ret)
+{
+    struct tensor zero = { 0 };
+    enum mst_code rc = zero_tensor(w, &x->values, &zero);
+
+    return with_values(rc, x, zero, ret);
+}
+
 /* ---- any ---- */
 
 static enum mst_code add_objects(struct walk w, const struct object *a,
@@ -222,6 +294,12 @@ static enum mst_code add_objects(struct walk w, const struct object *a,
     if (a->kind == &optional_kind)
         return add_optionals(w, CONTAINER(a, struct optional, o),
                              CONTAINER(b, struct optional, o), ret);
+    if (a->kind == &number_kind)
+        return add_numbers(w, CONTAINER(a, struct number, o),
+                           CONTAINER(b, struct number, o), ret);
+    if (a->kind == &ragged_kind)
+        return add_ragged(w, CONTAINER(a, struct ragged_value, o),
+                          CONTAINER(b, struct ragged_value, o), ret);
     return unsupported(w, "AddN", a->kind->name);
 }
 
@@ -235,6 +313,10 @@ static enum mst_code zero_object(struct walk w, const struct object *x,
         return zero_list(w, CONTAINER(x, struct tensor_list, o), ret);
     if (x->kind == &optional_kind)
         return zero_optional(w, CONTAINER(x, struct optional, o), ret);
+    if (x->kind == &number_kind)
+        return zero_number(w, CONTAINER(x, struct number, o), ret);
+    if (x->kind == &ragged_kind)
+        return zero_ragged(w, CONTAINER(x, struct ragged_value, o), ret);
     return unsupported(w, "ZerosLike", x->kind->name);
 }
 

@@ -42,6 +42,17 @@ void wait_leave(struct wait *w, enum mst_code code, struct wait_line *ended)
     append(ended, w);
 }
 
+void wait_give_up(struct wait *w, pthread_mutex_t *lock, const char *why)
+{
+    struct wait_line ended = { 0 };
+
+    pthread_mutex_lock(lock);
+    if (w->line)
+        wait_leave(w, op_fail(w->c, MST_CANCELLED, "%s", why), &ended);
+    pthread_mutex_unlock(lock);
+    wait_end(&ended);
+}
+
 void wait_end(struct wait_line *ended)
 {
     struct wait *w, *next;

@@ -42,6 +42,9 @@ bool wait_join(struct wait_line *line, struct wait *w,
                void (*cancelled)(struct cancel_item *)) MUST_USE;
 /* Out of its line and into `ended`, under the lock. */
 void wait_leave(struct wait *w, enum mst_code code, struct wait_line *ended);
+/* For a canceller, without the lock: ends the wait as CANCELLED, with that
+ * text, unless it has left its line already. */
+void wait_give_up(struct wait *w, pthread_mutex_t *lock, const char *why);
 /* Finishes the ops of a line of ended waits, without the lock. */
 void wait_end(struct wait_line *ended);
 

@@ -34,8 +34,9 @@ enum mst_code op_out_forward(struct op_ctx *c, int i, int in)
 
     if (tensor_unique(t) && dtype_is_plain((enum dtype)t->dtype) &&
         dtype_size((enum dtype)t->dtype) == dtype_size(out_type(c, i))) {
-        *op_out(c, i) = tensor_ref(t);
+        tensor_assign(op_out(c, i), t);
         op_out(c, i)->dtype = (uint8_t)out_type(c, i);
+        t->buf = NULL; /* the output has the reference now */
         return MST_OK;
     }
     return op_out_like(c, i, t);
@@ -43,7 +44,17 @@ enum mst_code op_out_forward(struct op_ctx *c, int i, int in)
 
 void op_out_same(struct op_ctx *c, int i, int in)
 {
-    *op_out(c, i) = tensor_ref(&c->in[in].t);
+    struct tensor *t = &c->in[in].t;
+
+    tensor_assign(op_out(c, i), t);
+    t->buf = NULL;
+}
+
+void op_out_move(struct op_ctx *c, int i, int in)
+{
+    tensor_move(&c->out[i].t, &c->in[in].t);
+    c->out[i].ref = c->in[in].ref;
+    c->in[in].ref = NULL;
 }
 
 enum mst_code op_fail(struct op_ctx *c, enum mst_code code, const char *fmt,
@@ -64,9 +75,13 @@ void op_for(const struct op_ctx *c, int64_t n, double cost_ns,
     struct pool *pool = c->node->env ? c->node->env->pool : NULL;
     int64_t grain;
 
-    if ((double)n * cost_ns < 2 * PARALLEL_MIN_NS)
-        pool = NULL;
-    grain = (int64_t)(PARALLEL_MIN_NS / (cost_ns > 0 ? cost_ns : 1));
+    if (n <= 0)
+        return;
+    if (!pool || (double)n * cost_ns < 2 * PARALLEL_MIN_NS) {
+        fn(arg, 0, n);
+        return;
+    }
+    grain = (int64_t)(PARALLEL_MIN_NS / cost_ns);
     pool_for(pool, n, MAX(grain, 1), fn, arg);
 }
 

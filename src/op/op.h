@@ -165,10 +165,13 @@ enum mst_code op_out_new(struct op_ctx *c, int i, int ndim,
 enum mst_code op_out_like(struct op_ctx *c, int i,
                           const struct tensor *like) MUST_USE;
 /* Output i of the shape of input `in`, over the input's own bytes when nobody
- * else has them and the element size is the same. */
+ * else has them and the element size is the same. The input can be read as
+ * before, but the output has its reference then: it is handed on only once. */
 enum mst_code op_out_forward(struct op_ctx *c, int i, int in) MUST_USE;
-/* Output i is input `in`, the same value. */
+/* Output i is input `in`, the same value. Once, as above. */
 void op_out_same(struct op_ctx *c, int i, int in);
+/* All of it, a tensor or a reference; the input is unset after. */
+void op_out_move(struct op_ctx *c, int i, int in);
 enum mst_code op_fail(struct op_ctx *c, enum mst_code code, const char *fmt,
                       ...) PRINTF(3, 4);
 /* fn over [0, n) on the node's threads, when n * cost (about nanoseconds an

@@ -102,9 +102,9 @@ struct handle *resources_handle(struct resources *r, const char *container,
 }
 
 struct handle *handle_anonymous(const struct object_kind *kind,
-                                struct object *held)
+                                struct object *held, const char *name)
 {
-    struct handle *h = handle_new("", kind, "");
+    struct handle *h = handle_new("", kind, name);
 
     h->held = held;
     return h;

@@ -48,9 +48,10 @@ const char *resources_default_container(const struct resources *r);
 struct handle *resources_handle(struct resources *r, const char *container,
                                 const struct object_kind *kind,
                                 const char *name);
-/* A handle that no name leads to; takes over one reference of held. */
+/* A handle that is in no table; takes over one reference of held. The name is
+ * what programs see that ask for the handle's text. */
 struct handle *handle_anonymous(const struct object_kind *kind,
-                                struct object *held);
+                                struct object *held, const char *name);
 void handle_unref(struct handle *h);
 
 /* The object with a reference for the caller, or NULL. */

@@ -21,13 +21,19 @@ struct variable *variable_new(const char *name, int dtype, bool by_ref)
 {
     struct variable *v = MEM_NEW(struct variable);
 
-    object_init(&v->o, &variable_kind);
+    variable_begin(v, &variable_kind, name, dtype, by_ref);
+    return v;
+}
+
+void variable_begin(struct variable *v, const struct object_kind *kind,
+                    const char *name, int dtype, bool by_ref)
+{
+    object_init(&v->o, kind);
     pthread_mutex_init(&v->lock, NULL);
     v->dtype = dtype;
     v->by_ref = by_ref;
     v->shape.ndim = -1;
     v->name = mem_str(name);
-    return v;
 }
 
 struct variable *variable_ref(struct variable *v)

@@ -41,6 +41,10 @@ struct variable {
 extern const struct object_kind variable_kind;
 
 struct variable *variable_new(const char *name, int dtype, bool by_ref);
+/* For one that begins a larger, zeroed object; its kind's free() ends with
+ * variable_kind's. */
+void variable_begin(struct variable *v, const struct object_kind *kind,
+                    const char *name, int dtype, bool by_ref);
 struct variable *variable_ref(struct variable *v);
 void variable_unref(struct variable *v);
 

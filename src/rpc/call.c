@@ -48,6 +48,9 @@ struct rpc_call {
     struct rpc_data request;
     struct call_error *error; /* the answer, if it is not s.out */
     struct loop_task answer;
+    /* A call from inside of the process: there is no connection. */
+    struct call_local *local;
+    struct rpc_call *local_prev, *local_next; /* in shard->locals */
 };
 
 static void run_answer(struct loop_task *task);
@@ -58,10 +61,8 @@ static struct rpc_call *call_of(struct h2_stream *s)
     return CONTAINER(s, struct rpc_call, s);
 }
 
-bool call_begin(struct h2_conn *h2, int32_t id)
+static struct rpc_call *call_new(struct shard *sh)
 {
-    struct server_conn *conn = CONTAINER(h2, struct server_conn, h2);
-    struct shard *sh = conn->shard;
     struct rpc_call *call = sh->free_calls;
 
     if (call) {
@@ -76,12 +77,20 @@ bool call_begin(struct h2_conn *h2, int32_t id)
     rpc_msg_init(&call->s.out);
     inbox_init(&call->s.in, sh->config->request_max);
     call->shard = sh;
-    call->conn = conn;
     call->answer.run = run_answer;
     call->deadline.fire = on_deadline;
-    conn->calls++;
     h2_count(&sh->call_count, 1);
     h2_count(&sh->call_total, 1);
+    return call;
+}
+
+bool call_begin(struct h2_conn *h2, int32_t id)
+{
+    struct server_conn *conn = CONTAINER(h2, struct server_conn, h2);
+    struct rpc_call *call = call_new(conn->shard);
+
+    call->conn = conn;
+    conn->calls++;
     h2_attach(h2, &call->s, id);
     return true;
 }
@@ -284,6 +293,71 @@ static void on_deadline(struct loop_timer *timer)
     cancel(call);
 }
 
+/* ---- calls from inside of the process ---- */
+
+static void answer_local(struct rpc_call *call)
+{
+    struct shard *sh = call->shard;
+
+    if (call->local_prev)
+        call->local_prev->local_next = call->local_next;
+    else
+        sh->locals = call->local_next;
+    if (call->local_next)
+        call->local_next->local_prev = call->local_prev;
+    if (call->done) /* while there is a request */
+        call->done(call->arg);
+    call->done = NULL;
+    call->local->answered(call->local, &call->s.out);
+}
+
+struct rpc_call *call_begin_local(struct shard *sh, const char *path,
+                                  const struct rpc_data *request,
+                                  struct call_local *local)
+{
+    struct server_method *method =
+        map_get(&sh->config->methods, path, strlen(path));
+    struct rpc_call *call;
+
+    if (sh->stopping) {
+        status_set(&local->st, MST_UNAVAILABLE, "The server stops");
+        return NULL;
+    }
+    if (!method) {
+        status_set(&local->st, MST_UNIMPLEMENTED, "No such method: %s", path);
+        return NULL;
+    }
+    call = call_new(sh);
+    call->local = local;
+    call->method = method;
+    call->request = *request;
+    call->started = true;
+    call->local_next = sh->locals;
+    if (call->local_next)
+        call->local_next->local_prev = call;
+    sh->locals = call;
+    return call;
+}
+
+void call_start_local(struct rpc_call *call)
+{
+    call->method->def->start(call, call->method->arg);
+}
+
+void call_cancel_local(struct rpc_call *call)
+{
+    if (!atomic_load(&call->cancelled))
+        cancel(call);
+}
+
+void call_cancel_locals(struct shard *sh)
+{
+    for (struct rpc_call *call = sh->locals; call; call = call->local_next)
+        call_cancel_local(call);
+}
+
+/* ---- answers ---- */
+
 static int submit_message(struct rpc_call *call)
 {
     static const nghttp2_nv nv[] = {
@@ -322,10 +396,13 @@ static void run_answer(struct loop_task *task)
 {
     struct rpc_call *call = CONTAINER(task, struct rpc_call, answer);
 
-    if (call->s.conn)
+    if (call->s.conn) {
         submit(call);
-    else
-        release(call);
+        return;
+    }
+    if (call->local)
+        answer_local(call);
+    release(call);
 }
 
 /* The answer is in the call. */
@@ -350,7 +427,14 @@ void rpc_call_fail(struct rpc_call *call, const struct status *st,
     enum mst_code code = st->code ? st->code : MST_INTERNAL;
 
     CHECK(!atomic_exchange(&call->replied, true));
-    call->error = error_new(code, st->msg, details, details_len);
+    if (call->local) {
+        status_copy(&call->local->st, st);
+        call->local->st.code = code;
+        call->local->details = mem_copy(details, details_len);
+        call->local->details_len = details_len;
+    } else {
+        call->error = error_new(code, st->msg, details, details_len);
+    }
     answer(call);
 }
 
@@ -390,7 +474,7 @@ int64_t rpc_call_deadline_ms(const struct rpc_call *call)
 
 const char *rpc_call_peer(const struct rpc_call *call)
 {
-    return call->conn->peer;
+    return call->conn ? call->conn->peer : "local";
 }
 
 bool rpc_call_cancelled(const struct rpc_call *call)

@@ -436,6 +436,11 @@ void rpc_channel_unref(struct rpc_channel *channel)
         loop_post(channel->loop, &channel->destroy);
 }
 
+bool rpc_channel_is_shared(const struct rpc_channel *channel)
+{
+    return atomic_load(&channel->refs) > 1;
+}
+
 void rpc_channel_close(struct rpc_channel *channel, void (*closed)(void *arg),
                        void *arg)
 {
@@ -447,6 +452,12 @@ void rpc_channel_close(struct rpc_channel *channel, void (*closed)(void *arg),
 const char *rpc_channel_target(const struct rpc_channel *channel)
 {
     return channel->target;
+}
+
+void rpc_channel_bytes(struct rpc_channel *channel, uint64_t *in, uint64_t *out)
+{
+    *in += atomic_load_explicit(&channel->io.bytes_in, memory_order_relaxed);
+    *out += atomic_load_explicit(&channel->io.bytes_out, memory_order_relaxed);
 }
 
 struct loop *rpc_channel_loop(const struct rpc_channel *channel)

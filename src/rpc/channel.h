@@ -41,6 +41,8 @@ struct rpc_channel *rpc_channel_new(struct loop_group *group,
                                     const struct rpc_channel_opts *opts);
 struct rpc_channel *rpc_channel_ref(struct rpc_channel *channel);
 void rpc_channel_unref(struct rpc_channel *channel);
+/* Whether there are references beside the caller's, by calls or others. */
+bool rpc_channel_is_shared(const struct rpc_channel *channel);
 /* Ends all its calls with CANCELLED and lets go of the connection; later calls
  * fail with CANCELLED. closed, if not NULL, runs once on the loop thread, after
  * the last done(). To be called once, before the last unref. */
@@ -48,6 +50,9 @@ void rpc_channel_close(struct rpc_channel *channel, void (*closed)(void *arg),
                        void *arg);
 const char *rpc_channel_target(const struct rpc_channel *channel);
 struct loop *rpc_channel_loop(const struct rpc_channel *channel);
+/* Adds what went over it so far. */
+void rpc_channel_bytes(struct rpc_channel *channel, uint64_t *in,
+                       uint64_t *out);
 
 struct rpc_reply {
     const struct status *status; /* OK, or why not, as the peer worded it */

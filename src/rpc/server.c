@@ -156,6 +156,11 @@ static struct loop *first_loop(struct rpc_server *server)
     return server->shards[0].shard.loop;
 }
 
+struct shard *server_shard_local(struct rpc_server *server)
+{
+    return &server->shards[0].shard;
+}
+
 static void on_pause_over(struct loop_timer *timer)
 {
     struct listener *l = CONTAINER(timer, struct listener, pause);

@@ -33,8 +33,10 @@ static void conn_free(struct server_conn *c)
 void shard_call_gone(struct shard *sh, struct server_conn *conn)
 {
     h2_count(&sh->call_count, (uint64_t)-1);
-    conn->calls--;
-    conn_free(conn);
+    if (conn) {
+        conn->calls--;
+        conn_free(conn);
+    }
     check_empty(sh);
 }
 
@@ -146,6 +148,7 @@ static void on_grace_over(struct loop_timer *timer)
 
     for (struct server_conn *c = sh->conns; c; c = c->next)
         h2_shut(&c->h2, "the server stops");
+    call_cancel_locals(sh);
 }
 
 void shard_stop(struct shard *sh, uint64_t grace_ms)

@@ -31,6 +31,7 @@ struct shard {
     struct server_conn *conns;
     struct rpc_call *free_calls;
     unsigned free_count;
+    struct rpc_call *locals; /* calls without a connection */
     bool stopping, emptied;
     struct loop_timer grace;
     void (*empty)(struct shard *); /* stopping, and nothing is left */
@@ -57,8 +58,10 @@ void shard_done(struct shard *sh);
 void shard_accept(struct shard *sh, int fd);
 /* Drains for up to grace_ms; then empty() is called. Again: a new grace. */
 void shard_stop(struct shard *sh, uint64_t grace_ms);
-/* A call is gone. */
+/* A call is gone; conn is NULL if it had none. */
 void shard_call_gone(struct shard *sh, struct server_conn *conn);
+/* server.c: where calls from inside of the process are run. */
+struct shard *server_shard_local(struct rpc_server *server);
 
 /* call.c: what h2 tells about the streams of a server. */
 bool call_begin(struct h2_conn *h2, int32_t id);
@@ -69,5 +72,22 @@ void call_broken(struct h2_stream *s, const struct status *why);
 void call_ended(struct h2_stream *s);
 void call_closed(struct h2_stream *s, uint32_t h2_error);
 void call_free_all(struct shard *sh);
+
+/* Calls from inside of the process; all of it on the loop. */
+struct call_local {
+    /* The answer is st, or the message if that is OK; the call is gone when it
+     * returns. Never inside of a function of this header. */
+    void (*answered)(struct call_local *local, struct rpc_msg *msg);
+    struct status st;
+    uint8_t *details; /* to be freed */
+    size_t details_len;
+};
+/* NULL, and st says why, if it cannot be. */
+struct rpc_call *call_begin_local(struct shard *sh, const char *path,
+                                  const struct rpc_data *request,
+                                  struct call_local *local);
+void call_start_local(struct rpc_call *call);
+void call_cancel_local(struct rpc_call *call);
+void call_cancel_locals(struct shard *sh);
 
 #endif

@@ -40,6 +40,7 @@ struct asking {
     struct exchange *x;
     struct rdv_recv *recv;
     struct rpc_client_call *call; /* under x->lock; NULL until it is known */
+    struct peers_wait *wait;      /* under x->lock: for the task to be known */
     struct rpc_channel *channel;
     struct recv_tensor_answer answer;
     struct exchange_transfer *transfer;
@@ -143,7 +144,7 @@ static void waiter_unref(struct waiter *w)
     if (atomic_fetch_sub(&w->refs, 1) != 1)
         return;
     exchange_unref(w->x);
-    mem_free(w);
+    mem_give(w);
 }
 
 static void reply(struct rpc_call *call, const struct tensor *t, bool dead)
@@ -220,7 +221,7 @@ void exchange_serve(struct exchange *x, const struct rdv_key *key,
         }
         return;
     }
-    w = MEM_NEW(struct waiter);
+    w = MEM_TAKE(struct waiter);
     atomic_init(&w->refs, 2);
     w->call = call;
     w->x = exchange_ref(x);
@@ -365,7 +366,7 @@ static void asking_done(const struct rpc_reply *reply, void *arg)
     }
     rpc_client_call_unref(call);
     rpc_channel_unref(a->channel);
-    mem_free(a);
+    mem_give(a);
     recv->done(recv, code);
     exchange_unref(x);
 }
@@ -384,46 +385,128 @@ static struct exchange_transfer *start_transfer(struct exchange *x,
     return t;
 }
 
-static void ask(struct exchange *x, struct rpc_channel *channel,
-                const struct rdv_key *key, struct rdv_recv *recv)
+/* Under x->lock, which done() takes: the call cannot be over before. */
+static void asking_call(struct asking *a, const char *key, size_t len)
 {
-    struct asking *a = MEM_NEW(struct asking);
     struct rpc_msg m;
 
-    a->x = exchange_ref(x);
-    a->recv = recv;
-    a->channel = channel;
-    a->transfer = start_transfer(x, key);
+    rpc_msg_init(&m);
+    recv_tensor_put_request(&m, a->x->step_id,
+                            (struct message_text){ key, len },
+                            (int64_t)rng_u64());
+    a->call = rpc_channel_call(
+        a->channel, &(struct rpc_request){ .path = "/tensorflow.WorkerService/"
+                                                   "RecvTensor",
+                                           .msg = &m,
+                                           .place = asking_place,
+                                           .done = asking_done,
+                                           .arg = a });
+}
+
+/* With x->lock held; NULL, without it, when the step has been aborted. */
+static struct asking *asking_new(struct exchange *x, const struct rdv_key *key,
+                                 struct rdv_recv *recv)
+{
+    struct asking *a;
+
     pthread_mutex_lock(&x->lock);
     if (x->aborted) {
         struct status why;
 
         status_copy(&why, x->why);
         pthread_mutex_unlock(&x->lock);
-        rpc_channel_unref(channel);
-        mem_free(a->transfer);
-        mem_free(a);
         recv_failed(recv, &why);
-        exchange_unref(x);
-        return;
+        return NULL;
     }
+    a = MEM_TAKE(struct asking);
+    a->x = exchange_ref(x);
+    a->recv = recv;
+    a->transfer = start_transfer(x, key);
     a->prev = x->asked.prev;
     a->next = &x->asked;
     a->prev->next = a;
     x->asked.prev = a;
-    rpc_msg_init(&m);
-    recv_tensor_put_request(&m, x->step_id,
-                            (struct message_text){ key->text, key->len },
-                            (int64_t)rng_u64());
-    /* The call may not be over before the lock is let go: done() takes it. */
-    a->call = rpc_channel_call(
-        channel, &(struct rpc_request){ .path = "/tensorflow.WorkerService/"
-                                                "RecvTensor",
-                                        .msg = &m,
-                                        .place = asking_place,
-                                        .done = asking_done,
-                                        .arg = a });
+    return a;
+}
+
+static void ask(struct exchange *x, struct rpc_channel *channel,
+                const struct rdv_key *key, struct rdv_recv *recv)
+{
+    struct asking *a = asking_new(x, key, recv);
+
+    if (!a) {
+        rpc_channel_unref(channel);
+        return;
+    }
+    a->channel = channel;
+    asking_call(a, key->text, key->len);
     pthread_mutex_unlock(&x->lock);
+}
+
+/* A receive from a task that nobody knows, but that may be about to join. */
+struct awaiting {
+    struct peers_wait wait;
+    struct asking *a;
+    struct device_name from;
+    size_t key_len;
+    char key[];
+};
+
+static void asking_unknown(struct asking *a, const struct device_name *from)
+{
+    struct status st;
+
+    status_set(&st, MST_UNAVAILABLE,
+               "No worker known as /job:%s/replica:0/task:%d", from->job,
+               from->task);
+    asking_done(&(struct rpc_reply){ .status = &st }, a);
+}
+
+static void await_over(struct peers_wait *wait, struct rpc_channel *channel)
+{
+    struct awaiting *w = CONTAINER(wait, struct awaiting, wait);
+    struct asking *a = w->a;
+    struct exchange *x = a->x;
+    bool go;
+
+    pthread_mutex_lock(&x->lock);
+    a->wait = NULL;
+    go = channel && !a->cancelled;
+    a->channel = channel;
+    if (go)
+        asking_call(a, w->key, w->key_len);
+    pthread_mutex_unlock(&x->lock);
+    if (!go)
+        asking_unknown(a, &w->from);
+    mem_free(w);
+}
+
+static void await(struct exchange *x, const struct device_name *from,
+                  const struct rdv_key *key, struct rdv_recv *recv)
+{
+    struct asking *a = asking_new(x, key, recv);
+    struct awaiting *w;
+    bool waits;
+
+    if (!a)
+        return;
+    w = mem_new(sizeof(*w) + key->len);
+    w->a = a;
+    w->from = *from;
+    w->key_len = key->len;
+    memcpy(w->key, key->text, key->len);
+    w->wait.job = w->from.job;
+    w->wait.task = w->from.task;
+    w->wait.over = await_over;
+    a->wait = &w->wait;
+    waits = peers_wait(x->peers, &w->wait);
+    if (!waits)
+        a->wait = NULL;
+    pthread_mutex_unlock(&x->lock);
+    if (!waits) {
+        asking_unknown(a, from);
+        mem_free(w);
+    }
 }
 
 static void recv_value(struct rendezvous *r, const struct rdv_key *key,
@@ -447,14 +530,10 @@ static void recv_value(struct rendezvous *r, const struct rdv_key *key,
         return;
     }
     channel = peers_channel(x->peers, d.job, d.task);
-    if (!channel) {
-        recv->done(recv, status_set(recv->st, MST_UNAVAILABLE,
-                                    "No worker known as "
-                                    "/job:%s/replica:0/task:%d",
-                                    d.job, d.task));
-        return;
-    }
-    ask(x, channel, key, recv);
+    if (channel)
+        ask(x, channel, key, recv);
+    else
+        await(x, &d, key, recv);
 }
 
 /* ---- abort ---- */
@@ -482,7 +561,10 @@ static struct entry *take_waiting(struct exchange *x, bool calls)
     }
     for (struct asking *a = x->asked.next; a != &x->asked; a = a->next) {
         a->cancelled = true;
-        rpc_client_call_cancel(a->call);
+        if (a->wait)
+            peers_wait_end(a->wait);
+        else if (a->call)
+            rpc_client_call_cancel(a->call);
     }
     return list;
 }
@@ -495,7 +577,7 @@ void exchange_abort(struct exchange *x, const struct status *st, bool calls)
     pthread_mutex_lock(&x->lock);
     if (!x->aborted) {
         x->aborted = true;
-        x->why = MEM_NEW(struct status);
+        x->why = MEM_TAKE(struct status);
         status_copy(x->why, st);
     }
     x->calls_aborted = x->calls_aborted || calls;
@@ -532,7 +614,7 @@ struct exchange *exchange_new(int64_t step_id,
                               void (*orphaned)(void *arg, struct exchange *x),
                               void *arg)
 {
-    struct exchange *x = MEM_NEW(struct exchange);
+    struct exchange *x = MEM_TAKE(struct exchange);
 
     x->base.ops = &exchange_ops;
     atomic_init(&x->refs, 1);
@@ -564,9 +646,9 @@ void exchange_unref(struct exchange *x)
         }
     peers_unref(x->peers);
     pthread_mutex_destroy(&x->lock);
-    mem_free(x->task);
-    mem_free(x->why);
-    mem_free(x);
+    mem_give(x->task);
+    mem_give(x->why);
+    mem_give(x);
 }
 
 struct rendezvous *exchange_rendezvous(struct exchange *x)
@@ -597,7 +679,7 @@ enum mst_code exchange_bind(struct exchange *x, const char *task,
 
     pthread_mutex_lock(&x->lock);
     if (!x->task) {
-        x->task = mem_str(task);
+        x->task = memcpy(mem_take(strlen(task) + 1), task, strlen(task));
         x->peers = peers_ref(peers);
         x->owner = owner;
     } else if (strcmp(x->task, task)) {

@@ -185,7 +185,7 @@ static void list_devices(struct rpc_call *call, void *arg)
         return;
     pb_out_init(&o);
     if (!handle.len) {
-        worker_put_device(m->worker, &o, 1);
+        worker_put_devices(m->worker, &o, 1);
         reply_bytes(call, &o);
         return;
     }
@@ -193,7 +193,9 @@ static void list_devices(struct rpc_call *call, void *arg)
     if (!ms)
         return;
     for (int i = 0; i < ms->place.count; i++)
-        message_put_cpu(&o, 1, ms->tasks[i].device, ms->where[i].incarnation);
+        message_put_device(&o, 1, ms->devices[i].device,
+                           ms->devices[i].name.type,
+                           ms->devices[i].incarnation);
     reply_bytes(call, &o);
     master_session_unref(ms);
 }
@@ -254,4 +256,14 @@ void master_free(struct master *m)
 void master_add_methods(struct master *m, struct rpc_server *server)
 {
     rpc_server_add(server, methods, COUNT(methods), m);
+}
+
+size_t master_session_count(struct master *m)
+{
+    size_t count;
+
+    pthread_mutex_lock(&m->lock);
+    count = m->sessions.count;
+    pthread_mutex_unlock(&m->lock);
+    return count;
 }

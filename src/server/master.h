@@ -30,5 +30,17 @@ void master_stop(struct master *m);
 void master_free(struct master *m);
 /* Adds the service to a server that does not listen yet. */
 void master_add_methods(struct master *m, struct rpc_server *server);
+size_t master_session_count(struct master *m);
+
+/* ---- for a client in the same process ---- */
+
+struct master_session;
+struct compiled;
+
+/* What a session's callable runs, and the session, with a reference of each:
+ * for master_run_direct(). False when there is no such. */
+bool master_find_callable(struct master *m, const char *handle,
+                          int64_t callable, struct master_session **ret_session,
+                          struct compiled **ret) MUST_USE;
 
 #endif

@@ -49,17 +49,9 @@ void master_make_callable(struct rpc_call *call, void *arg)
     struct run_step_request q;
     struct master_session *ms;
     struct making *k;
-    bool connections;
 
-    if (master_unreadable(
-            call, make_callable_parse(&q, d->data, d->len, &connections)))
+    if (master_unreadable(call, make_callable_parse(&q, d->data, d->len)))
         return;
-    if (connections) {
-        reply_fail_with(call, MST_UNIMPLEMENTED,
-                        "Callables with tensor connections are not supported");
-        run_step_free(&q);
-        return;
-    }
     ms = master_is_new(m, call, q.request_id, "MakeCallable")
              ? master_find_session(m, call, q.session_handle, MST_ABORTED, "")
              : NULL;
@@ -81,6 +73,41 @@ static void no_callable(struct rpc_call *call, int64_t handle)
     reply_fail(call, &st);
 }
 
+static struct compiled *take_callable(struct master_session *ms, int64_t handle)
+{
+    struct compiled *c;
+
+    pthread_mutex_lock(&ms->lock);
+    c = map_get_num(&ms->callables, (uint64_t)handle + 1);
+    if (c)
+        compiled_ref(c);
+    pthread_mutex_unlock(&ms->lock);
+    return c;
+}
+
+bool master_find_callable(struct master *m, const char *handle,
+                          int64_t callable, struct master_session **ret_session,
+                          struct compiled **ret)
+{
+    struct master_session *ms;
+    struct compiled *c = NULL;
+
+    pthread_mutex_lock(&m->lock);
+    ms = map_get_str(&m->sessions, handle);
+    if (ms)
+        master_session_ref(ms);
+    pthread_mutex_unlock(&m->lock);
+    if (ms)
+        c = take_callable(ms, callable);
+    if (!c) {
+        master_session_unref(ms);
+        return false;
+    }
+    *ret_session = ms;
+    *ret = c;
+    return true;
+}
+
 void master_run_callable_start(struct rpc_call *call, void *arg)
 {
     struct master *m = arg;
@@ -95,11 +122,7 @@ void master_run_callable_start(struct rpc_call *call, void *arg)
     ms = master_find_session(m, call, q.session_handle, MST_ABORTED, "");
     if (!ms)
         return;
-    pthread_mutex_lock(&ms->lock);
-    c = map_get_num(&ms->callables, (uint64_t)q.handle + 1);
-    if (c)
-        compiled_ref(c);
-    pthread_mutex_unlock(&ms->lock);
+    c = take_callable(ms, q.handle);
     if (!c)
         no_callable(call, q.handle);
     else if (q.feed_count != c->want.feed_count)

@@ -45,7 +45,7 @@ static void steps_ended(void *arg)
     struct master_session *ms = c->ms;
 
     sessions_delete(worker_sessions(c->m->worker), ms->handle);
-    for (int i = 0; i < ms->place.count; i++) {
+    for (int i = 0; i < ms->task_count; i++) {
         struct rpc_msg msg;
 
         if (!ms->tasks[i].channel)
@@ -68,7 +68,7 @@ static void close_one(struct master *m, struct master_session *ms,
     c->ms = ms;
     c->call = call;
     c->reset = reset;
-    fan_init(&c->fan, ms->place.count);
+    fan_init(&c->fan, ms->task_count);
     c->fan.over = closed;
     (void)master_close_steps(ms, steps_ended, c);
 }
@@ -174,6 +174,8 @@ static void reset_end(struct resetting *r)
                 continue;
             channel = peers_channel(worker_peers(m->worker), job->name,
                                     job->tasks[t].index);
+            if (!channel)
+                continue; /* removed from the job */
             rpc_msg_init(&msg);
             rpc_msg_copy(&msg, o.data, o.len);
             fan_call(&r->fan, i++, channel, METHOD_OF("CleanupAll"), &msg,

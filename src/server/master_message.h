@@ -18,6 +18,8 @@ struct run_step_request {
     int feed_count, fetch_count, target_count;
     struct message_named *feeds; /* without tensors in a set-up */
     struct part_name *fetches, *targets;
+    struct part_name *links; /* of a callable: in pairs, from and to */
+    int link_count;          /* of names */
     void *memory;
 };
 
@@ -25,9 +27,9 @@ struct run_step_request {
 bool run_step_parse(struct run_step_request *r, const void *data, size_t len);
 bool partial_setup_parse(struct run_step_request *r, const void *data,
                          size_t len);
-/* MakeCallableRequest; *ret_connections: it has tensor connections. */
+/* MakeCallableRequest. */
 bool make_callable_parse(struct run_step_request *r, const void *data,
-                         size_t len, bool *ret_connections);
+                         size_t len);
 void run_step_free(struct run_step_request *r);
 
 /* RunCallableRequest: feeds are TensorProtos in the callable's order. */
@@ -47,11 +49,16 @@ bool run_callable_next(const struct run_callable_request *r, size_t *at,
 /* The options of a session that matter to the master. */
 struct session_config {
     bool soft_placement, log_placement, isolate;
+    bool plain;       /* wants its graphs run as they are: opt_level L0 */
     bool own_threads; /* asks for pools of its own, which TensorFlow refuses */
     struct part_name *filters;
     int filter_count;
     int64_t timeout_ms;          /* of every step */
     struct message_text cluster; /* a ClusterDef, or nothing */
+    bool share;                  /* also with a cluster of its own */
+    /* Of a server, not of a client; 0: not said. */
+    int cpus;    /* devices */
+    int threads; /* the larger of the two numbers there are */
 };
 bool session_config_parse(struct session_config *c, const void *data,
                           size_t len);

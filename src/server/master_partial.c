@@ -157,7 +157,7 @@ static void partial_fetched(struct rdv_recv *recv, enum mst_code code)
 /* The client's key of a tensor: both ends are this task. */
 static char *client_key(struct master_run *r, const char *name, size_t len)
 {
-    const char *device = worker_device(r->ms->worker);
+    const char *device = r->ms->local->device;
     int output;
     size_t n;
     const char *text = graph_input_split(name, len, &n, &output);

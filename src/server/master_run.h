@@ -7,6 +7,7 @@
 
 #include "exec/step.h"
 #include "server/master_step.h"
+#include "server/root_error.h"
 
 #define MASTER_CLOSED_TEXT "Session is closed."
 
@@ -18,7 +19,11 @@ struct master_run {
     struct compile_wait wait;
     struct master_session *ms;
     struct compiled *c;
-    struct rpc_call *call; /* NULL: a partial run, whose calls come and go */
+    struct rpc_call *call; /* NULL: a partial run, whose calls come and go,
+                              or one of a client in this process */
+    void (*over)(
+        struct master_run *r); /* the latter's: st and rets are final */
+    void *over_arg;
     struct run_step_request q;
     bool callable, store_errors, trace, graphs;
     int64_t step_id;
@@ -26,12 +31,13 @@ struct master_run {
     struct cancel cancel;
     atomic_int left; /* parts that have not ended */
     pthread_mutex_t lock;
-    struct step *step;      /* under lock; NULL when it is over */
-    bool cancelled;         /* under lock: by us, or because of a failure */
-    struct status st;       /* under lock: the first error */
-    struct status *derived; /* under lock: the first consequence of another */
-    struct pb_out stats;    /* under lock: StepStats as fields 1 */
-    struct op_value *rets;  /* what was fetched */
+    struct step *step;        /* under lock; NULL when it is over */
+    bool cancelled;           /* under lock: by us, or because of a failure */
+    struct status st;         /* under lock: the first error */
+    struct root_errors roots; /* under lock: all that are no consequence */
+    struct status *derived;   /* under lock: the first consequence of another */
+    struct pb_out stats;      /* under lock: StepStats as fields 1 */
+    struct op_value *rets;    /* what was fetched */
     struct rpc_client_call **calls; /* by part, under lock */
     struct master_partial *partial;
     struct loop_timer timer; /* its time is up; the call's loop's */
@@ -71,6 +77,15 @@ enum mst_code master_run_feed(struct master_run *r, int i,
                               const struct message_named *n,
                               struct buffer *owner, struct tensor *ret,
                               struct status *st) MUST_USE;
+/* A step of a client in this process: no message, the feeds as they lie. Not
+ * taken; in the compiled step's order. over() is called once, on any thread,
+ * perhaps before this returns. The reference that is returned is for
+ * master_run_cancel(), and for what came of it. */
+struct master_run *master_run_direct(struct master_session *ms,
+                                     struct compiled *c,
+                                     const struct tensor *feeds,
+                                     void (*over)(struct master_run *r),
+                                     void *arg);
 /* compiled_get() of what a request names. */
 struct compiled *master_compile(struct master_session *ms,
                                 const struct run_step_request *q, bool partial,

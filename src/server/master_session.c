@@ -52,14 +52,17 @@ void master_session_unref(struct master_session *ms)
     free_table(&ms->compiled);
     free_table(&ms->callables);
     map_done(&ms->partials);
-    for (int i = 0; i < ms->place.count; i++) {
+    for (int i = 0; i < ms->place.count; i++)
+        mem_free((char *)ms->devices[i].device);
+    for (int i = 0; i < ms->task_count; i++) {
         mem_free(ms->tasks[i].name);
-        mem_free(ms->tasks[i].device);
+        mem_free(ms->tasks[i].devices);
         if (ms->tasks[i].channel)
             rpc_channel_unref(ms->tasks[i].channel);
     }
     mem_free(ms->tasks);
-    mem_free(ms->where);
+    mem_free(ms->devices);
+    peers_unref(ms->peers);
     source_done(&ms->graph);
     session_unref(ms->local);
     pthread_mutex_destroy(&ms->graph_lock);
@@ -73,7 +76,7 @@ static void log_placement(const struct master_session *ms, int first)
         const struct source_node *n = &ms->graph.nodes[i];
 
         log_line(LOG_INFO, "%s: (%s): %s", n->name, n->op,
-                 ms->tasks[n->task].device);
+                 ms->devices[n->place].device);
     }
 }
 
@@ -123,11 +126,12 @@ void compiled_unref(struct compiled *c)
 static void put_key(struct pb_out *o, const struct part_want *want)
 {
     const struct part_name *lists[] = { want->feeds, want->fetches,
-                                        want->targets };
-    int counts[] = { want->feed_count, want->fetch_count, want->target_count };
+                                        want->targets, want->links };
+    int counts[] = { want->feed_count, want->fetch_count, want->target_count,
+                     want->link_count };
 
     pb_put_varint(o, (uint64_t)want->partial | (uint64_t)want->keep << 1);
-    for (int l = 0; l < 3; l++) {
+    for (int l = 0; l < 4; l++) {
         pb_put_varint(o, (uint64_t)counts[l]);
         for (int i = 0; i < counts[l]; i++) {
             pb_put_varint(o, lists[l][i].len);
@@ -228,6 +232,20 @@ static void registered(const struct rpc_reply *reply, void *arg)
     compile_end(k);
 }
 
+/* graph_options.optimizer_options.opt_level = L0 */
+static void put_plain(struct pb_out *o)
+{
+    struct pb_out level, options;
+
+    pb_out_init(&level);
+    pb_out_init(&options);
+    pb_put_uint(&level, 3, UINT64_MAX);
+    pb_put_bytes(&options, 3, level.data, level.len);
+    pb_put_bytes(o, 4, options.data, options.len);
+    pb_out_done(&level);
+    pb_out_done(&options);
+}
+
 static void register_there(struct compiling *k, int part)
 {
     const struct master_task *t = &k->ms->tasks[k->c->parts[part].task];
@@ -241,6 +259,8 @@ static void register_there(struct compiling *k, int part)
     pb_out_init(&o);
     pb_put_bytes(&o, 1, k->ms->handle, strlen(k->ms->handle));
     pb_put_uint(&o, 6, true);
+    if (k->ms->plain)
+        put_plain(&o);
     pb_put_bytes(&o, 2, graph->data, graph->len);
     rpc_msg_init(&m);
     rpc_msg_copy(&m, o.data, o.len);
@@ -261,7 +281,7 @@ static void register_here(struct compiling *k, int part)
         CONTROL_UNPACK(tensorflow__graph_def, graph->data, graph->len);
     struct status st = STATUS_INIT;
 
-    if (def ? worker_compile(k->ms->worker, k->ms->local, def,
+    if (def ? worker_compile(k->ms->worker, k->ms->local, def, !k->ms->plain,
                              &k->c->parts[part].plan, &st)
             : status_set(&st, MST_INVALID_ARGUMENT, "The graph cannot be read"))
         compile_failed(k, &st);
@@ -292,7 +312,7 @@ static void compile_job(struct pool_job *job)
         if (c->want.keep)
             pb_put_bytes(c->graphs, 3, k->parts.list[i].graph.data,
                          k->parts.list[i].graph.len);
-        if (c->parts[i].task == ms->place.own)
+        if (c->parts[i].task == ms->own_task)
             register_here(k, i);
         else
             register_there(k, i);
@@ -310,6 +330,7 @@ static struct compiled *compiled_new(const struct part_want *want)
     c->want.feeds = copy_names(&c->arena, want->feeds, want->feed_count);
     c->want.fetches = copy_names(&c->arena, want->fetches, want->fetch_count);
     c->want.targets = copy_names(&c->arena, want->targets, want->target_count);
+    c->want.links = copy_names(&c->arena, want->links, want->link_count);
     return c;
 }
 

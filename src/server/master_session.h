@@ -27,8 +27,11 @@ struct master_run;
 
 /* One task of the session. */
 struct master_task {
-    char *name, *device;         /* "/job:ps/replica:0/task:0", + device */
+    char *name;                   /* "/job:ps/replica:0/task:0" */
+    struct place_device *devices; /* those that it has said it has */
+    int device_count, device_room;
     struct rpc_channel *channel; /* NULL: this task */
+    bool ours;                   /* it runs muster */
 };
 
 struct master_session {
@@ -37,10 +40,13 @@ struct master_session {
     struct worker *worker;
     struct pool *pool;
     struct session *local; /* on this task's worker */
+    struct peers *peers;   /* of a session with its own cluster, or NULL */
     struct master_task *tasks;
-    struct place_task *where;
+    int task_count, own_task;
+    struct place_device *devices; /* of all tasks */
     struct place_opts place;
     bool log_placement;
+    bool plain;         /* its steps are not optimised */
     int64_t timeout_ms; /* of steps that do not say; 0: none */
     pthread_mutex_t graph_lock;
     struct source graph; /* under graph_lock */

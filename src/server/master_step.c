@@ -26,9 +26,10 @@ void master_run_unref(struct master_run *r)
         tensor_unref(&r->rets[i].t);
     for (int i = 0; r->calls && i < r->c->count; i++)
         rpc_client_call_unref(r->calls[i]);
-    mem_free(r->rets);
-    mem_free(r->calls);
+    mem_give(r->rets);
+    mem_give(r->calls);
     mem_free(r->derived);
+    root_errors_done(&r->roots);
     master_partial_free(r->partial);
     if (r->exchange)
         exchange_unref(r->exchange);
@@ -38,13 +39,13 @@ void master_run_unref(struct master_run *r)
     pb_out_done(&r->stats);
     run_step_free(&r->q);
     pthread_mutex_destroy(&r->lock);
-    mem_free(r);
+    mem_give(r);
 }
 
 struct master_run *master_run_new(struct master_session *ms,
                                   struct rpc_call *call)
 {
-    struct master_run *r = MEM_NEW(struct master_run);
+    struct master_run *r = MEM_TAKE(struct master_run);
 
     atomic_init(&r->refs, 1);
     r->ms = master_session_ref(ms);
@@ -104,6 +105,12 @@ static void answer_error(struct master_run *r, const struct status *st)
 {
     struct rpc_msg m;
 
+    if (r->over) {
+        if (st != &r->st)
+            status_copy(&r->st, st);
+        r->over(r);
+        return;
+    }
     if (!r->store_errors) {
         reply_fail(r->call, st);
         return;
@@ -131,13 +138,13 @@ static void put_metadata(struct master_run *r, struct rpc_msg *m)
 static void fail_dead(struct master_run *r, int i)
 {
     const struct part_name *name = &r->c->want.fetches[i];
-    const char *device = worker_device(r->ms->worker);
+    const char *device = r->ms->local->device;
 
     status_set(&r->st, MST_INTERNAL,
                "From %s:\nFailed to fetch outputs for step %lld. (Original "
                "error message: The tensor returned for "
                "%s;%016llx;%s;%.*s;0:0 was not valid.)",
-               worker_task(r->ms->worker), (long long)r->step_id, device,
+               r->ms->local->task, (long long)r->step_id, device,
                (unsigned long long)worker_incarnation(r->ms->worker), device,
                (int)MIN(name->len, 300), name->text);
 }
@@ -152,6 +159,10 @@ static void answer(struct master_run *r)
             fail_dead(r, i);
     if (r->st.code) {
         answer_error(r, &r->st);
+        return;
+    }
+    if (r->over) {
+        r->over(r);
         return;
     }
     rpc_msg_init(&m);
@@ -208,6 +219,7 @@ void master_run_settle(struct master_run *r)
         return;
     if (!r->st.code && r->derived)
         status_copy(&r->st, r->derived);
+    root_errors_join(&r->roots, &r->st);
     if (r->partial)
         master_partial_over(r);
     else
@@ -271,26 +283,31 @@ static bool is_derived(const struct status *st)
     return tail && tail - mark > 3 && !memcmp(tail - 3, "/_R", 3);
 }
 
-/* A part failed: the first to do so on its own is the root of it. */
+/*
+ * A part failed. The first to do so on its own stops all others; what has
+ * failed on its own by then is told too. Not what fails because it was stopped,
+ * nor what happens after the client has given up.
+ */
 static void part_failed(struct master_run *r, int task, const struct status *st)
 {
     const char *name = r->ms->tasks[task].name;
-    bool first;
+    bool stopped = false;
 
     pthread_mutex_lock(&r->lock);
-    first = !r->st.code;
-    if (first && is_derived(st) && r->c->count > 1) {
-        first = false;
-        if (!r->derived) {
+    if (is_derived(st) && r->c->count > 1) {
+        if (!r->derived && !r->st.code) {
             r->derived = MEM_NEW(struct status);
             status_set(r->derived, st->code, "From %s:\n%s", name, st->msg);
         }
-    } else if (first) {
-        status_set(&r->st, st->code, "From %s:\n%s", name, st->msg);
-        r->st.worker_restarted = st->worker_restarted;
+    } else if (!r->st.code) {
+        root_errors_add(&r->roots, name, st);
+        root_errors_join(&r->roots, &r->st);
+        stopped = true;
+    } else if (r->roots.count && st->code != MST_CANCELLED) {
+        root_errors_add(&r->roots, name, st);
     }
     pthread_mutex_unlock(&r->lock);
-    if (!first)
+    if (!stopped)
         return;
     cancel_parts(r, st);
     if (r->partial)
@@ -368,10 +385,10 @@ static void step_done(void *arg, struct step *s, const struct status *st)
     pthread_mutex_lock(&r->lock);
     r->step = NULL;
     if (count)
-        stats_put(&r->stats, 1, worker_device(r->ms->worker), stats, count);
+        stats_put(&r->stats, 1, r->ms->local->device, stats, count);
     pthread_mutex_unlock(&r->lock);
     if (st->code) {
-        part_failed(r, r->ms->place.own, st);
+        part_failed(r, r->ms->own_task, st);
     } else if (r->rets) {
         struct op_value *rets = step_results(s);
 
@@ -403,7 +420,7 @@ static struct step *prepare_here(struct master_run *r, struct plan *plan,
     };
 
     if (fetches)
-        r->rets = mem_array((size_t)r->c->want.fetch_count, sizeof(*r->rets));
+        r->rets = mem_take((size_t)r->c->want.fetch_count * sizeof(*r->rets));
     return step_new(plan, &opts);
 }
 
@@ -463,7 +480,7 @@ static void ran_there(const struct rpc_reply *reply, void *arg)
     }
     if (st.code)
         part_failed(r, task, &st);
-    mem_free(a);
+    mem_give(a);
     master_run_settle(r);
     master_run_unref(r);
 }
@@ -471,7 +488,7 @@ static void ran_there(const struct rpc_reply *reply, void *arg)
 static void start_there(struct master_run *r, int part)
 {
     const struct compiled_part *p = &r->c->parts[part];
-    struct asked *a = MEM_NEW(struct asked);
+    struct asked *a = MEM_TAKE(struct asked);
     struct rpc_client_call *call;
     struct rpc_msg m;
     bool cancelled;
@@ -527,7 +544,7 @@ void master_run_start(struct master_run *r, struct op_value *args)
     atomic_init(&r->left,
                 r->c->count + 1 + (r->partial && !r->partial->released));
     if (r->c->count > 1 || !r->c->count || !r->c->parts[0].plan)
-        r->calls = mem_array((size_t)r->c->count, sizeof(*r->calls));
+        r->calls = mem_take((size_t)r->c->count * sizeof(*r->calls));
     for (int i = 0; i < r->c->count; i++)
         if (r->c->parts[i].plan)
             here = prepare_here(r, r->c->parts[i].plan, args);
@@ -574,19 +591,39 @@ static void refuse(struct master_run *r, const struct status *st)
     master_run_unref(r);
 }
 
+/* A tensor of a client in this process. */
+static enum mst_code feed_direct(struct master_run *r, int i,
+                                 const struct tensor *feed, struct tensor *ret,
+                                 struct status *st)
+{
+    if (feed->dtype != r->c->feed_types[i])
+        return bad_feed_type(r, i, feed->dtype, st);
+    *ret = tensor_ref(feed);
+    return MST_OK;
+}
+
+/* Where a run's feeds come from: a message, or tensors. */
+struct feeds {
+    const struct message_named *named;
+    struct buffer *owner;
+    const struct tensor *tensors;
+};
+
 /* Everything is there: the run begins. Takes the caller's reference. */
-static void begin(struct master_run *r, const struct message_named *feeds,
-                  struct buffer *owner)
+static void begin(struct master_run *r, const struct feeds *from)
 {
     struct op_value few[FEEDS_FEW] = { 0 };
     int count = r->c->want.feed_count;
     struct op_value *args =
-        count > FEEDS_FEW ? mem_array((size_t)count, sizeof(*args)) : few;
+        count > FEEDS_FEW ? mem_take((size_t)count * sizeof(*args)) : few;
     struct status st = STATUS_INIT;
     enum mst_code rc = MST_OK;
 
     for (int i = 0; i < count && !rc; i++)
-        rc = master_run_feed(r, i, &feeds[i], owner, &args[i].t, &st);
+        rc = from->tensors
+                 ? feed_direct(r, i, &from->tensors[i], &args[i].t, &st)
+                 : master_run_feed(r, i, &from->named[i], from->owner,
+                                   &args[i].t, &st);
     if (!rc)
         rc = master_run_bind(r, &st);
     if (!rc && !master_run_enter(r))
@@ -601,7 +638,7 @@ static void begin(struct master_run *r, const struct message_named *feeds,
         master_run_unref(r);
     }
     if (args != few)
-        mem_free(args);
+        mem_give(args);
 }
 
 static void begin_compiled(struct compile_wait *w, struct compiled *c,
@@ -611,7 +648,8 @@ static void begin_compiled(struct compile_wait *w, struct compiled *c,
 
     r->c = c;
     if (c)
-        begin(r, r->q.feeds, rpc_call_request(r->call)->owner);
+        begin(r, &(struct feeds){ .named = r->q.feeds,
+                                  .owner = rpc_call_request(r->call)->owner });
     else
         refuse(r, st);
 }
@@ -620,7 +658,7 @@ struct compiled *master_compile(struct master_session *ms,
                                 const struct run_step_request *q, bool partial,
                                 struct compile_wait *w)
 {
-    struct part_name *names = mem_array((size_t)q->feed_count, sizeof(*names));
+    struct part_name *names = mem_take((size_t)q->feed_count * sizeof(*names));
     struct compiled *c;
 
     for (int i = 0; i < q->feed_count; i++)
@@ -633,10 +671,12 @@ struct compiled *master_compile(struct master_session *ms,
                                           .feed_count = q->feed_count,
                                           .fetch_count = q->fetch_count,
                                           .target_count = q->target_count,
+                                          .links = q->links,
+                                          .link_count = q->link_count,
                                           .partial = partial,
                                           .keep = q->partition_graphs },
                      w);
-    mem_free(names);
+    mem_give(names);
     return c;
 }
 
@@ -669,7 +709,7 @@ void master_run_callable(struct master_session *ms, struct compiled *c,
 {
     struct master_run *r = master_run_new(ms, call);
     struct message_named *feeds =
-        mem_array((size_t)c->want.feed_count, sizeof(*feeds));
+        mem_take((size_t)c->want.feed_count * sizeof(*feeds));
     size_t at = 0;
 
     r->c = compiled_ref(c);
@@ -678,8 +718,25 @@ void master_run_callable(struct master_session *ms, struct compiled *c,
     set_timeout(r, 0);
     for (int i = 0; i < c->want.feed_count; i++)
         (void)run_callable_next(q, &at, &feeds[i]);
-    begin(r, feeds, rpc_call_request(call)->owner);
-    mem_free(feeds);
+    begin(r, &(struct feeds){ .named = feeds,
+                              .owner = rpc_call_request(call)->owner });
+    mem_give(feeds);
+}
+
+struct master_run *master_run_direct(struct master_session *ms,
+                                     struct compiled *c,
+                                     const struct tensor *feeds,
+                                     void (*over)(struct master_run *r),
+                                     void *arg)
+{
+    struct master_run *r = master_run_new(ms, NULL);
+
+    r->c = compiled_ref(c);
+    r->over = over;
+    r->over_arg = arg;
+    master_run_ref(r);
+    begin(r, &(struct feeds){ .tensors = feeds });
+    return r;
 }
 
 /* ---- closing ---- */

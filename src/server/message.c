@@ -19,6 +19,16 @@ const size_t message_restarted_len = sizeof(message_restarted) - 1;
 
 _Static_assert(sizeof(RESTARTED) - 1 == 0x4a, "the lengths above");
 
+void message_pack(struct rpc_msg *m, const ProtobufCMessage *p)
+{
+    uint8_t *at;
+
+    rpc_msg_init(m);
+    at = rpc_msg_reserve(m, protobuf_c_message_get_packed_size(p));
+    if (at)
+        protobuf_c_message_pack(p, at);
+}
+
 bool message_is_restarted(const uint8_t *details, size_t len)
 {
     return len &&
@@ -180,8 +190,8 @@ static void put_content(struct rpc_msg *m, const struct tensor *t)
     pb_out_done(&o);
 }
 
-void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
-                        const struct tensor *t)
+void message_put_named(struct rpc_msg *m, uint32_t field,
+                       struct message_text key, const struct tensor *t)
 {
     struct tensor_proto_size size = tensor_proto_size(t);
     size_t tensor = size.head + size.content;
@@ -190,7 +200,7 @@ void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
     struct pb_out o;
 
     pb_out_init(&o);
-    pb_put_tag(&o, 1, PB_LEN);
+    pb_put_tag(&o, field, PB_LEN);
     pb_put_varint(&o, named);
     pb_put_bytes(&o, 1, key.data, key.len);
     pb_put_tag(&o, 2, PB_LEN);
@@ -199,6 +209,12 @@ void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
     rpc_msg_copy(m, o.data, o.len);
     pb_out_done(&o);
     put_content(m, t);
+}
+
+void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
+                        const struct tensor *t)
+{
+    message_put_named(m, 1, key, t);
 }
 
 static void put_error(struct rpc_msg *m, uint32_t code_field,
@@ -246,13 +262,14 @@ void run_step_put_error(struct rpc_msg *m, const struct status *st)
     put_error(m, 3, st);
 }
 
-void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t)
+void message_put_tensor(struct rpc_msg *m, uint32_t field,
+                        const struct tensor *t)
 {
     struct tensor_proto_size size = tensor_proto_size(t);
     struct pb_out o;
 
     pb_out_init(&o);
-    pb_put_tag(&o, 1, PB_LEN);
+    pb_put_tag(&o, field, PB_LEN);
     pb_put_varint(&o, size.head + size.content);
     tensor_proto_put_head(&o, t, size);
     rpc_msg_copy(m, o.data, o.len);
@@ -260,17 +277,23 @@ void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t)
     put_content(m, t);
 }
 
-void message_put_cpu(struct pb_out *o, uint32_t field, const char *device,
-                     uint64_t incarnation)
+void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t)
+{
+    message_put_tensor(m, 1, t);
+}
+
+void message_put_device(struct pb_out *o, uint32_t field, const char *device,
+                        const char *type, uint64_t incarnation)
 {
     struct pb_out d;
 
     pb_out_init(&d);
     pb_put_bytes(&d, 1, device, strlen(device));
-    pb_put_bytes(&d, 2, "CPU", 3);
+    pb_put_bytes(&d, 2, type, strlen(type));
     pb_put_uint(&d, 4, 268435456); /* memory, as TensorFlow's CPUs say */
     pb_put_tag(&d, 6, PB_FIXED64);
     pb_put_raw(&d, &incarnation, 8);
+    pb_put_bytes(&d, 7, MESSAGE_OURS, strlen(MESSAGE_OURS));
     pb_put_uint(&d, 8, (uint64_t)-1);
     pb_put_bytes(o, field, d.data, d.len);
     pb_out_done(&d);

@@ -8,7 +8,11 @@
 #include "rpc/msg.h"
 #include "rpc/place.h"
 #include "tensor/tensor.h"
+#include "wire/control.h"
 #include "wire/pb.h"
+
+/* A control message as it is sent; m is overwritten. */
+void message_pack(struct rpc_msg *m, const ProtobufCMessage *p);
 
 struct message_text {
     const char *data;
@@ -53,14 +57,22 @@ void run_step_put_error(struct rpc_msg *m, const struct status *st);
 /* RunCallableResponse: appends a result. */
 void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t);
 
-/* A DeviceAttributes, of a CPU. */
-void message_put_cpu(struct pb_out *o, uint32_t field, const char *device,
-                     uint64_t incarnation);
+/* A DeviceAttributes. Its physical_device_desc, which TensorFlow
+ * leaves empty, says whose task it is of. */
+#define MESSAGE_OURS "muster"
+
+void message_put_device(struct pb_out *o, uint32_t field, const char *device,
+                        const char *type, uint64_t incarnation);
 
 /* Single fields. */
 void message_put_bytes(struct rpc_msg *m, uint32_t field, const void *data,
                        size_t len);
 void message_put_uint(struct rpc_msg *m, uint32_t field, uint64_t value);
+/* A TensorProto, and one with a name; the elements by reference. */
+void message_put_tensor(struct rpc_msg *m, uint32_t field,
+                        const struct tensor *t);
+void message_put_named(struct rpc_msg *m, uint32_t field,
+                       struct message_text name, const struct tensor *t);
 
 struct recv_tensor_request {
     int64_t step_id, request_id;

@@ -29,14 +29,9 @@ static inline void reply_bytes(struct rpc_call *call, struct pb_out *o)
 static inline void reply_message(struct rpc_call *call,
                                  const ProtobufCMessage *p)
 {
-    size_t len = protobuf_c_message_get_packed_size(p);
     struct rpc_msg m;
-    uint8_t *at;
 
-    rpc_msg_init(&m);
-    at = rpc_msg_reserve(&m, len);
-    if (at)
-        protobuf_c_message_pack(p, at);
+    message_pack(&m, p);
     rpc_call_reply(call, &m);
 }
 
@@ -53,6 +48,18 @@ static inline void reply_fail_with(struct rpc_call *call, enum mst_code code,
 
     status_set(&st, code, "%s", text);
     reply_fail(call, &st);
+}
+
+/* The request as a control message; answers the call when it is none. */
+static inline void *reply_unpack(struct rpc_call *call,
+                                 const ProtobufCMessageDescriptor *type)
+{
+    const struct rpc_data *d = rpc_call_request(call);
+    void *message = control_unpack(type, d->data, d->len);
+
+    if (!message)
+        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
+    return message;
 }
 
 #endif

@@ -60,7 +60,7 @@ static void run_unref(struct run *r)
     cancel_done(&r->cancel);
     pb_out_done(&r->stats);
     pthread_mutex_destroy(&r->lock);
-    mem_free(r);
+    mem_give(r);
 }
 
 static struct run *run_ref(struct run *r)
@@ -80,7 +80,7 @@ static void call_unref(struct run_call *c)
     pthread_mutex_destroy(&c->lock);
     if (c->run)
         run_unref(c->run);
-    mem_free(c);
+    mem_give(c);
 }
 
 static void call_failed(struct run_call *c, const struct status *st)
@@ -323,7 +323,7 @@ static enum mst_code run_new(struct run_table *t,
                              const struct run_graph_request *q,
                              struct run **ret, struct status *st)
 {
-    struct run *r = MEM_NEW(struct run);
+    struct run *r = MEM_TAKE(struct run);
     enum mst_code rc;
 
     atomic_init(&r->refs, 1);
@@ -353,7 +353,7 @@ static struct run_call *call_new(struct rpc_call *call,
                                  const struct run_graph_request *q)
 {
     struct run_call *c =
-        mem_new(sizeof(*c) + (size_t)q->recv_count * sizeof(c->fetch[0]));
+        mem_take(sizeof(*c) + (size_t)q->recv_count * sizeof(c->fetch[0]));
     size_t at = 0;
 
     atomic_init(&c->refs, 1);

@@ -9,8 +9,11 @@
 #include "base/pool.h"
 #include "rpc/server.h"
 #include "server/master.h"
+#include "server/master_message.h"
+#include "server/roster.h"
 #include "server/worker.h"
 
+#define THREADS_MAX   256
 #define TRIM_EVERY_NS 1000000000ull
 #define TRIM_AGE_MS   2000
 
@@ -20,6 +23,7 @@ struct server {
     struct rpc_server *rpc;
     struct worker *worker;
     struct master *master;
+    struct roster *roster;
     uint16_t port;
     struct loop_timer trim;
     struct loop_task begin;
@@ -57,6 +61,7 @@ static void server_free(struct server *s)
     master_free(s->master);
     worker_free(s->worker);
     loop_group_free(s->loops);
+    roster_free(s->roster);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->wake);
     mem_free(s);
@@ -66,17 +71,26 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                            struct status *st)
 {
     struct server *s = MEM_NEW(struct server);
+    struct session_config config;
+    int threads = opts->threads;
     enum mst_code rc;
 
+    if (!session_config_parse(&config, opts->config, opts->config_len))
+        config = (struct session_config){ 0 };
+    if (!threads)
+        threads =
+            config.threads ? MIN(config.threads, THREADS_MAX) : cpu_count();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
     s->loops = loop_group_new(&(struct loop_opts){ .loops = opts->loops });
-    s->pool = pool_new(opts->threads ? opts->threads : cpu_count());
+    s->pool = pool_new(threads);
     s->worker = worker_new(&(struct worker_opts){ .job = opts->job,
                                                   .task = opts->task,
                                                   .cluster = opts->cluster,
+                                                  .cpus = config.cpus,
                                                   .loops = s->loops,
                                                   .pool = s->pool });
+    session_config_free(&config);
     s->master =
         master_new(&(struct master_opts){ .job = opts->job,
                                           .task = opts->task,
@@ -90,7 +104,20 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
         &(struct rpc_server_opts){ .group = s->loops, .held = opts->held });
     worker_add_methods(s->worker, s->rpc);
     master_add_methods(s->master, s->rpc);
-    rc = rpc_server_listen(s->rpc, opts->bind, &s->port, st);
+    rc = roster_new(&(struct roster_opts){ .job = opts->job,
+                                           .task = opts->task,
+                                           .cluster = opts->cluster,
+                                           .state_dir = opts->state_dir,
+                                           .lease_s = opts->lease_s,
+                                           .worker = s->worker,
+                                           .master = s->master,
+                                           .loops = s->loops,
+                                           .pool = s->pool },
+                    &s->roster, st);
+    if (!rc) {
+        roster_add_methods(s->roster, s->rpc);
+        rc = rpc_server_listen(s->rpc, opts->bind, &s->port, st);
+    }
     if (rc) {
         server_free(s);
         return rc;
@@ -98,6 +125,7 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
     s->trim.fire = trim;
     s->begin.run = begin;
     loop_post(loop_group_at(s->loops, 0), &s->begin);
+    roster_begin(s->roster);
     *ret = s;
     return MST_OK;
 }
@@ -117,6 +145,16 @@ struct loop_group *server_loops(const struct server *s)
     return s->loops;
 }
 
+struct rpc_server *server_rpc(const struct server *s)
+{
+    return s->rpc;
+}
+
+struct master *server_master(const struct server *s)
+{
+    return s->master;
+}
+
 static void on_stopped(void *arg)
 {
     struct server *s = arg;
@@ -129,6 +167,7 @@ static void on_stopped(void *arg)
 
 void server_stop(struct server *s, uint64_t grace_ms)
 {
+    roster_stop(s->roster);
     master_stop(s->master);
     rpc_server_stop(s->rpc, grace_ms, on_stopped, s);
     pthread_mutex_lock(&s->lock);

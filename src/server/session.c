@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "cluster/spec_parse.h"
 
 static struct session *session_new(const struct session_defaults *d,
                                    const char *handle)
@@ -90,16 +92,10 @@ static enum mst_code take_cluster(struct sessions *s, struct session *session,
                                   struct status *st)
 {
     struct cluster_spec spec;
-    enum mst_code rc = MST_OK;
+    enum mst_code rc;
 
     cluster_spec_init(&spec);
-    for (size_t j = 0; j < def->cluster->n_job && !rc; j++) {
-        const Tensorflow__JobDef *job = def->cluster->job[j];
-
-        for (size_t i = 0; i < job->n_tasks && !rc; i++)
-            rc = cluster_spec_add(&spec, job->name, job->tasks[i]->key,
-                                  job->tasks[i]->value, st);
-    }
+    rc = spec_parse_def(&spec, def->cluster, st);
     if (!rc && (!*def->job_name || strchr(def->job_name, '/') ||
                 strlen(def->job_name) > 100))
         rc = status_set(st, MST_INVALID_ARGUMENT,
@@ -117,12 +113,12 @@ static enum mst_code take_cluster(struct sessions *s, struct session *session,
     return rc;
 }
 
-/* Sessions that an earlier life of the same master left behind: taken out of
- * the table, to be let go of without the lock. */
-static struct session **take_stale(struct sessions *s, const char *master,
-                                   int64_t incarnation, size_t *ret_count)
+/* The sessions of a master, but not those of its present life: taken out of the
+ * table, to be let go of without the lock. */
+static struct session **take_of(struct sessions *s, const char *master,
+                                int64_t present, size_t *ret_count)
 {
-    struct session **stale = mem_array(s->by_handle.count, sizeof(*stale));
+    struct session **taken = mem_array(s->by_handle.count, sizeof(*taken));
     struct map_slot *slot;
     size_t at = 0, n = 0;
 
@@ -131,13 +127,13 @@ static struct session **take_stale(struct sessions *s, const char *master,
             struct session *old = slot->value;
 
             if (!strcmp(old->master_task, master) &&
-                old->master_incarnation != incarnation)
-                stale[n++] = old;
+                old->master_incarnation != present)
+                taken[n++] = old;
         }
     for (size_t i = 0; i < n; i++)
-        map_take_str(&s->by_handle, stale[i]->handle);
+        map_take_str(&s->by_handle, taken[i]->handle);
     *ret_count = n;
-    return stale;
+    return taken;
 }
 
 static void let_go(struct sessions *s, struct session *session)
@@ -145,6 +141,13 @@ static void let_go(struct sessions *s, struct session *session)
     if (s->defaults.gone)
         s->defaults.gone(s->defaults.arg, session);
     session_unref(session);
+}
+
+static void let_go_all(struct sessions *s, struct session **taken, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        let_go(s, taken[i]);
+    mem_free(taken);
 }
 
 enum mst_code
@@ -164,6 +167,7 @@ sessions_create(struct sessions *s,
     mem_free(session->master_task);
     session->master_task = mem_str(request->master_task);
     session->master_incarnation = request->master_incarnation;
+    session->heard_ms = clock_ms();
     if (def && def->cluster && def->cluster->n_job)
         rc = take_cluster(s, session, def, st);
     if (rc) {
@@ -176,16 +180,14 @@ sessions_create(struct sessions *s,
         session->isolated = true;
     }
     pthread_mutex_lock(&s->lock);
-    stale = take_stale(s, request->master_task, request->master_incarnation,
-                       &count);
+    stale =
+        take_of(s, request->master_task, request->master_incarnation, &count);
     if (map_get_str(&s->by_handle, session->handle))
         twice = session; /* the first stays */
     else
         map_put_str(&s->by_handle, session->handle, session);
     pthread_mutex_unlock(&s->lock);
-    for (size_t i = 0; i < count; i++)
-        let_go(s, stale[i]);
-    mem_free(stale);
+    let_go_all(s, stale, count);
     session_unref(twice);
     return MST_OK;
 }
@@ -201,6 +203,31 @@ void sessions_delete(struct sessions *s, const char *handle)
         let_go(s, session);
 }
 
+void sessions_delete_of(struct sessions *s, const char *master_task)
+{
+    struct session **taken;
+    size_t count;
+
+    pthread_mutex_lock(&s->lock);
+    /* No life has incarnation 0. */
+    taken = take_of(s, master_task, 0, &count);
+    pthread_mutex_unlock(&s->lock);
+    let_go_all(s, taken, count);
+}
+
+void sessions_each(struct sessions *s,
+                   void (*fn)(void *arg, const struct session *session),
+                   void *arg)
+{
+    struct map_slot *slot;
+    size_t at = 0;
+
+    pthread_mutex_lock(&s->lock);
+    while ((slot = map_next(&s->by_handle, &at)))
+        fn(arg, slot->value);
+    pthread_mutex_unlock(&s->lock);
+}
+
 enum mst_code sessions_find(struct sessions *s, struct message_text handle,
                             bool called, struct session **ret,
                             struct status *st)
@@ -210,8 +237,10 @@ enum mst_code sessions_find(struct sessions *s, struct message_text handle,
     pthread_mutex_lock(&s->lock);
     session =
         called ? map_get(&s->by_handle, handle.data, handle.len) : s->legacy;
-    if (session)
+    if (session) {
         atomic_fetch_add(&session->refs, 1);
+        session->heard_ms = clock_ms();
+    }
     pthread_mutex_unlock(&s->lock);
     if (!session) {
         status_set(st, MST_ABORTED,

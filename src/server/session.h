@@ -31,6 +31,7 @@ struct session {
     struct resources *segment; /* see op/op.h */
     char *master_task;
     int64_t master_incarnation;
+    uint64_t heard_ms; /* clock_ms() of its last call; under the table's lock */
     struct map graphs; /* handle -> plan; under the table's lock */
     uint64_t graph_next;
 };
@@ -62,6 +63,13 @@ sessions_create(struct sessions *s,
                 const Tensorflow__CreateWorkerSessionRequest *request,
                 struct status *st) MUST_USE;
 void sessions_delete(struct sessions *s, const char *handle);
+/* The sessions of a master's task. */
+void sessions_delete_of(struct sessions *s, const char *master_task);
+/* Tells of every session whose it is and when it was last heard of; fn is
+ * called with the table locked. */
+void sessions_each(struct sessions *s,
+                   void (*fn)(void *arg, const struct session *session),
+                   void *arg);
 /* called: the master says that it created the session. One reference. */
 enum mst_code sessions_find(struct sessions *s, struct message_text handle,
                             bool called, struct session **ret,

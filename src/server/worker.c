@@ -19,7 +19,8 @@
 #include "wire/control.h"
 
 struct worker {
-    char *task, *device;
+    char *job, *task, *device;
+    int cpus;
     uint64_t incarnation;
     struct loop_group *loops;
     struct pool *pool;
@@ -38,19 +39,7 @@ struct worker {
 
 /* ---- answers ---- */
 
-/* The request as a control message; answers the call when it is none. */
-static void *unpack(struct rpc_call *call,
-                    const ProtobufCMessageDescriptor *type)
-{
-    const struct rpc_data *d = rpc_call_request(call);
-    void *message = control_unpack(type, d->data, d->len);
-
-    if (!message)
-        reply_fail_with(call, MST_INTERNAL, "Unable to parse request");
-    return message;
-}
-
-#define UNPACK(call, name) unpack(call, &tensorflow__##name##__descriptor)
+#define UNPACK(call, name) reply_unpack(call, &tensorflow__##name##__descriptor)
 
 /* ---- sessions ---- */
 
@@ -59,7 +48,7 @@ static void get_status(struct rpc_call *call, void *arg)
     struct pb_out o;
 
     pb_out_init(&o);
-    worker_put_device(arg, &o, 1);
+    worker_put_devices(arg, &o, 1);
     reply_bytes(call, &o);
 }
 
@@ -101,7 +90,8 @@ struct registering {
 };
 
 /* Every node says where it runs, and that is here. */
-static enum mst_code check_devices(const struct session *session,
+static enum mst_code check_devices(const struct worker *w,
+                                   const struct session *session,
                                    const struct graph *g, struct status *st)
 {
     struct device_name here, there;
@@ -109,13 +99,16 @@ static enum mst_code check_devices(const struct session *session,
     CHECK(device_parse(session->device, strlen(session->device), &here));
     for (int i = 0; i < g->count; i++) {
         const struct graph_node *n = &g->nodes[i];
+        bool known;
 
         if (!*n->device)
             return status_set(st, MST_INVALID_ARGUMENT,
                               "Node '%.200s' is missing a device specification",
                               n->name);
-        if (!device_parse(n->device, strlen(n->device), &there) ||
-            !device_matches(&here, &there))
+        known = device_parse(n->device, strlen(n->device), &there);
+        if (known && there.id > 0 && there.id < w->cpus)
+            there.id = 0; /* they are all one */
+        if (!known || !device_matches(&here, &there))
             return status_set(st, MST_INVALID_ARGUMENT,
                               "%.200s unknown device.", n->device);
     }
@@ -123,8 +116,8 @@ static enum mst_code check_devices(const struct session *session,
 }
 
 enum mst_code worker_compile(struct worker *w, struct session *session,
-                             Tensorflow__GraphDef *def, struct plan **ret,
-                             struct status *st)
+                             Tensorflow__GraphDef *def, bool optimised,
+                             struct plan **ret, struct status *st)
 {
     struct op_env env = { .resources = session->resources,
                           .pool = w->pool,
@@ -137,12 +130,18 @@ enum mst_code worker_compile(struct worker *w, struct session *session,
     rc = graph_library_new(def, &lib, st);
     if (rc)
         return rc;
-    rc = check_devices(session, &lib->main, st);
+    rc = check_devices(w, session, &lib->main, st);
     if (rc) {
         graph_library_free(lib);
         return rc;
     }
-    return plan_new(lib, &env, ret, st);
+    return plan_new(lib, &env, optimised, ret, st);
+}
+
+/* As the master's client wishes. */
+static bool is_optimised(const Tensorflow__GraphOptions *o)
+{
+    return !o || !o->optimizer_options || o->optimizer_options->opt_level >= 0;
 }
 
 static enum mst_code register_plan(struct worker *w, struct session *session,
@@ -156,7 +155,8 @@ static enum mst_code register_plan(struct worker *w, struct session *session,
     if (!def) /* an empty graph is not written at all */
         def = CONTROL_UNPACK(tensorflow__graph_def, NULL, 0);
     q->graph_def = NULL; /* taken over */
-    rc = worker_compile(w, session, def, &plan, st);
+    rc = worker_compile(w, session, def, is_optimised(q->graph_options), &plan,
+                        st);
     if (!rc)
         *ret_handle = sessions_add_graph(&w->sessions, session, plan);
     return rc;
@@ -288,7 +288,7 @@ static void cleanup_all(struct rpc_call *call, void *arg)
 
 /* ---- tensors ---- */
 
-/* The device's own part must be CPU:0; whose task it says does not matter, as
+/* The device's own part must be a CPU; whose task it says does not matter, as
  * sessions may know this task by another name. */
 static enum mst_code check_source(const struct worker *w,
                                   const struct rdv_key *key, struct status *st)
@@ -303,7 +303,7 @@ static enum mst_code check_source(const struct worker *w,
         return status_set(st, MST_INVALID_ARGUMENT,
                           "Invalid  rendezvous key: %.*s",
                           (int)MIN(key->len, 500), key->text);
-    if (strcmp(d.type, "CPU") || d.id != 0)
+    if (strcmp(d.type, "CPU") || d.id < 0 || d.id >= w->cpus)
         return status_set(st, MST_INVALID_ARGUMENT,
                           "/device:%s:%d unknown device.", d.type, d.id);
     memcpy(digits, hex, 16);
@@ -504,8 +504,10 @@ struct worker *worker_new(const struct worker_opts *opts)
 {
     struct worker *w = MEM_NEW(struct worker);
 
+    w->job = mem_str(opts->job);
     w->task = mem_printf("/job:%s/replica:0/task:%d", opts->job, opts->task);
     w->device = mem_printf("%s/device:CPU:0", w->task);
+    w->cpus = MAX(opts->cpus, 1);
     w->incarnation = rng_u64();
     w->loops = opts->loops;
     w->pool = opts->pool;
@@ -516,7 +518,7 @@ struct worker *worker_new(const struct worker_opts *opts)
     map_init(&w->sequences);
     steps_init(&w->steps);
     sessions_init(&w->sessions,
-                  &(struct session_defaults){ .job = opts->job,
+                  &(struct session_defaults){ .job = w->job,
                                               .task = w->task,
                                               .device = w->device,
                                               .peers = w->peers,
@@ -554,6 +556,7 @@ void worker_free(struct worker *w)
     resources_unref(w->resources);
     pthread_mutex_destroy(&w->log_lock);
     pthread_mutex_destroy(&w->sequence_lock);
+    mem_free(w->job);
     mem_free(w->task);
     mem_free(w->device);
     mem_free(w);
@@ -569,9 +572,9 @@ const char *worker_task(const struct worker *w)
     return w->task;
 }
 
-const char *worker_device(const struct worker *w)
+int worker_cpus(const struct worker *w)
 {
-    return w->device;
+    return w->cpus;
 }
 
 uint64_t worker_incarnation(const struct worker *w)
@@ -594,9 +597,15 @@ struct peers *worker_peers(struct worker *w)
     return w->peers;
 }
 
-void worker_put_device(const struct worker *w, struct pb_out *o, uint32_t field)
+void worker_put_devices(const struct worker *w, struct pb_out *o,
+                        uint32_t field)
 {
-    message_put_cpu(o, field, w->device, w->incarnation);
+    for (int i = 0; i < w->cpus; i++) {
+        char *name = mem_printf("%s/device:CPU:%d", w->task, i);
+
+        message_put_device(o, field, name, "CPU", w->incarnation);
+        mem_free(name);
+    }
 }
 
 void worker_clear(struct worker *w, const char *container)

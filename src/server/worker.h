@@ -21,6 +21,7 @@ struct worker_opts {
     const char *job;
     int task;
     const struct cluster_spec *cluster;
+    int cpus; /* devices that it says it has; they share all there is */
     struct loop_group *loops;
     struct pool *pool;
 };
@@ -34,18 +35,18 @@ void worker_add_methods(struct worker *w, struct rpc_server *server);
 /* ---- for the master in the same process ---- */
 
 const char *worker_task(const struct worker *w);
-const char *worker_device(const struct worker *w);
+int worker_cpus(const struct worker *w);
 uint64_t worker_incarnation(const struct worker *w);
 struct sessions *worker_sessions(struct worker *w);
 struct steps *worker_steps(struct worker *w);
 struct peers *worker_peers(struct worker *w);
 /* Takes the GraphDef over. The plan belongs to the caller alone. */
 enum mst_code worker_compile(struct worker *w, struct session *session,
-                             Tensorflow__GraphDef *def, struct plan **ret,
-                             struct status *st) MUST_USE;
-/* Appends the DeviceAttributes of its device. */
-void worker_put_device(const struct worker *w, struct pb_out *o,
-                       uint32_t field);
+                             Tensorflow__GraphDef *def, bool optimised,
+                             struct plan **ret, struct status *st) MUST_USE;
+/* Appends the DeviceAttributes of its devices. */
+void worker_put_devices(const struct worker *w, struct pb_out *o,
+                        uint32_t field);
 /* Drops what a container holds; "" is the default one. */
 void worker_clear(struct worker *w, const char *container);
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/number.h"
+
 enum {
     F_DTYPE = 1,
     F_SHAPE = 2,
@@ -16,6 +18,7 @@ enum {
     F_BOOL = 11,
     F_DCOMPLEX = 12,
     F_HALF = 13,
+    F_VARIANT = 15,
     F_UINT32 = 16,
     F_UINT64 = 17,
 };
@@ -91,6 +94,8 @@ static int value_field(enum dtype dt)
     case DT_HALF:
     case DT_BFLOAT16:
         return F_HALF;
+    case DT_VARIANT:
+        return F_VARIANT;
     case DT_UINT32:
         return F_UINT32;
     case DT_UINT64:
@@ -139,6 +144,19 @@ static bool fill_packed(struct filling *fill, const struct pb_field *f,
     return true;
 }
 
+static bool fill_object(struct filling *fill, const struct pb_field *f)
+{
+    struct number *b;
+
+    if (f->wire != PB_LEN || fill->got == fill->limit)
+        return false;
+    b = number_from_proto(f->data, f->len);
+    if (!b)
+        return false;
+    *tensor_object(fill->t, fill->got++) = &b->o;
+    return true;
+}
+
 static bool fill_field(struct filling *fill, const struct pb_field *f,
                        int field)
 {
@@ -146,6 +164,8 @@ static bool fill_field(struct filling *fill, const struct pb_field *f,
                   : field == F_DOUBLE || field == F_DCOMPLEX ? 8
                                                              : 0;
 
+    if (field == F_VARIANT)
+        return fill_object(fill, f);
     if (field == F_STRING) {
         if (f->wire != PB_LEN || fill->got == fill->limit)
             return false;
@@ -304,7 +324,7 @@ enum mst_code tensor_from_proto(struct tensor *t, const void *data, size_t len,
     if (rc)
         return rc;
     if (p.dtype < 0 || p.dtype >= DT_COUNT || !dtype_valid((int)p.dtype) ||
-        dt == DT_RESOURCE || dt == DT_VARIANT)
+        dt == DT_RESOURCE)
         return status_set(st, MST_INVALID_ARGUMENT,
                           "TensorProto has data type %lld, which cannot be "
                           "read from a message",
@@ -314,7 +334,7 @@ enum mst_code tensor_from_proto(struct tensor *t, const void *data, size_t len,
         return status_set(st, MST_INVALID_ARGUMENT,
                           "TensorProto has a shape that is unknown, negative "
                           "or too large");
-    if (p.has_content && (p.content.len || !count))
+    if (p.has_content && (p.content.len || !count) && dt != DT_VARIANT)
         return from_content(t, dt, &p.shape, count, &p.content, owner, st);
     rc = tensor_new(&out, dt, p.shape.ndim, p.shape.dims, st);
     if (rc)

@@ -5,6 +5,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tensor/limit.h"
+
+static _Thread_local size_t limit = SIZE_MAX;
+
+void tensor_limit(size_t bytes)
+{
+    limit = bytes;
+}
 
 void object_init(struct object *o, const struct object_kind *kind)
 {
@@ -47,18 +55,19 @@ void object_unref(struct object *o)
 /* ---- buffers of strings and objects ---- */
 
 /*
- * Such a buffer wraps memory of its own, whose head says how many elements
- * have to be released at the end.
+ * Such a buffer begins with a head that says how many elements have to be
+ * released at the end, and what the buffer's own end is.
  */
 struct elements {
     enum dtype dtype;
     int64_t count;
+    void (*release)(struct buffer *);
     _Alignas(16) uint8_t data[];
 };
 
-static void elements_free(void *arg)
+static void elements_release(struct buffer *b)
 {
-    struct elements *e = arg;
+    struct elements *e = (struct elements *)b->data;
 
     if (e->dtype == DT_STRING) {
         struct str *s = (struct str *)e->data;
@@ -71,21 +80,24 @@ static void elements_free(void *arg)
         for (int64_t i = 0; i < e->count; i++)
             object_unref(o[i]);
     }
-    free(e);
+    b->release = e->release;
+    b->release(b);
 }
 
 static struct buffer *elements_new(enum dtype dt, int64_t count)
 {
-    size_t bytes = (size_t)count * dtype_size(dt);
-    struct elements *e = NULL;
+    size_t bytes = sizeof(struct elements) + (size_t)count * dtype_size(dt);
+    struct buffer *b = buffer_new(bytes);
+    struct elements *e;
 
-    if (buffer_within_limit(bytes))
-        e = calloc(1, sizeof(*e) + bytes);
-    if (!e)
+    if (!b)
         return NULL;
+    e = memset(b->data, 0, bytes);
     e->dtype = dt;
     e->count = count;
-    return buffer_wrap(e->data, bytes, elements_free, e);
+    e->release = b->release;
+    b->release = elements_release;
+    return b;
 }
 
 /* ---- making and ending ---- */
@@ -106,6 +118,7 @@ enum mst_code tensor_new(struct tensor *t, enum dtype dt, int ndim,
     char text[SHAPE_TEXT_MAX];
     struct buffer *buf;
     int64_t count;
+    void *data;
 
     if (!dtype_valid(dt))
         return status_set(st, MST_INVALID_ARGUMENT, "Invalid data type %d",
@@ -119,7 +132,8 @@ enum mst_code tensor_new(struct tensor *t, enum dtype dt, int ndim,
             st, MST_INVALID_ARGUMENT,
             "Shape %s is not valid: negative or too many elements",
             shape_text(ndim, dims, text));
-    if (count > TENSOR_BYTES_MAX / (int64_t)dtype_size(dt))
+    if (count > TENSOR_BYTES_MAX / (int64_t)dtype_size(dt) ||
+        (size_t)count * dtype_size(dt) > limit)
         return no_memory(st, dt, ndim, dims);
     if (dtype_is_plain(dt))
         buf = buffer_new((size_t)count * dtype_size(dt));
@@ -127,7 +141,9 @@ enum mst_code tensor_new(struct tensor *t, enum dtype dt, int ndim,
         buf = elements_new(dt, count);
     if (!buf)
         return no_memory(st, dt, ndim, dims);
-    tensor_wrap(t, dt, ndim, dims, buf, buf->data);
+    data =
+        dtype_is_plain(dt) ? buf->data : ((struct elements *)buf->data)->data;
+    tensor_wrap(t, dt, ndim, dims, buf, data);
     return MST_OK;
 }
 
@@ -153,28 +169,6 @@ void tensor_wrap(struct tensor *t, enum dtype dt, int ndim, const int64_t *dims,
     CHECK(shape_count(ndim, dims, dtype_size(dt), &t->count));
     for (int i = 0; i < ndim; i++)
         t->dims[i] = dims[i];
-}
-
-struct tensor tensor_ref(const struct tensor *t)
-{
-    buffer_ref(t->buf);
-    return *t;
-}
-
-void tensor_unref(struct tensor *t)
-{
-    buffer_unref(t->buf);
-    t->buf = NULL;
-    t->data = NULL;
-    t->dtype = DT_INVALID;
-}
-
-void tensor_move(struct tensor *dst, struct tensor *src)
-{
-    *dst = *src;
-    src->buf = NULL;
-    src->data = NULL;
-    src->dtype = DT_INVALID;
 }
 
 enum mst_code tensor_copy(struct tensor *dst, const struct tensor *src,

@@ -64,6 +64,71 @@ void object_init(struct object *o, const struct object_kind *kind);
 struct object *object_ref(struct object *o); /* accepts NULL */
 void object_unref(struct object *o);         /* accepts NULL */
 
+/* ---- handing on ---- */
+
+/* Copies the record, no reference: only those dims that there are. The bytes
+ * were mostly written just before, in small pieces, and a wide load of them
+ * would wait for all of those to reach the cache. */
+static inline void tensor_assign(struct tensor *dst, const struct tensor *src)
+{
+    dst->buf = src->buf;
+    dst->data = src->data;
+    dst->count = src->count;
+    dst->dtype = src->dtype;
+    dst->ndim = src->ndim;
+    switch (src->ndim) {
+    default:
+        for (int i = 4; i < src->ndim; i++)
+            dst->dims[i] = src->dims[i];
+        /* fall through */
+    case 4:
+        dst->dims[3] = src->dims[3];
+        /* fall through */
+    case 3:
+        dst->dims[2] = src->dims[2];
+        /* fall through */
+    case 2:
+        dst->dims[1] = src->dims[1];
+        /* fall through */
+    case 1:
+        dst->dims[0] = src->dims[0];
+        /* fall through */
+    case 0:
+        break;
+    }
+}
+
+/* Its shape can still be read. */
+static inline void tensor_unset(struct tensor *t)
+{
+    t->buf = NULL;
+    t->data = NULL;
+    t->dtype = DT_INVALID;
+}
+
+static inline struct tensor tensor_ref(const struct tensor *t)
+{
+    struct tensor copy;
+
+    tensor_assign(&copy, t);
+    buffer_ref(t->buf);
+    return copy;
+}
+
+/* And sets it to none. */
+static inline void tensor_unref(struct tensor *t)
+{
+    buffer_unref(t->buf);
+    tensor_unset(t);
+}
+
+/* dst gets what src had; src becomes none. */
+static inline void tensor_move(struct tensor *dst, struct tensor *src)
+{
+    tensor_assign(dst, src);
+    tensor_unset(src);
+}
+
 /* ---- making and ending ---- */
 
 /* An uninitialised tensor of that shape (strings empty, objects NULL).
@@ -80,10 +145,6 @@ enum mst_code tensor_new_scalar(struct tensor *t, enum dtype dt,
 /* Over bytes of a buffer, of which one reference is taken over. */
 void tensor_wrap(struct tensor *t, enum dtype dt, int ndim, const int64_t *dims,
                  struct buffer *buf, void *data);
-struct tensor tensor_ref(const struct tensor *t);
-void tensor_unref(struct tensor *t); /* and sets it to none */
-/* dst gets what src had; src becomes none. */
-void tensor_move(struct tensor *dst, struct tensor *src);
 /* A copy with a buffer of its own. */
 enum mst_code tensor_copy(struct tensor *dst, const struct tensor *src,
                           struct status *st) MUST_USE;

@@ -127,7 +127,7 @@ static void run_graph(const void *data, size_t size)
         return;
     env.pool = pool;
     env.resources = resources_new("ps");
-    if (!plan_new(lib, &env, &plan, &st)) {
+    if (!plan_new(lib, &env, true, &plan, &st)) {
         for (int i = 0; i < 2 && !plan->has_blocking; i++)
             run_plan(plan);
         plan_unref(plan);

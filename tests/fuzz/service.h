@@ -16,6 +16,7 @@
 
 #define CALLS_MAX   6
 #define DEADLINE_MS 100
+#define ALIVE_MS    20000 /* for the question whether it still serves */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,7 +64,7 @@ static void on_done(const struct rpc_reply *reply, void *arg)
 }
 
 static void call_for(struct calling *c, const char *path, const void *data,
-                     size_t len)
+                     size_t len, uint64_t deadline_ms)
 {
     struct rpc_msg m;
 
@@ -73,7 +74,7 @@ static void call_for(struct calling *c, const char *path, const void *data,
     rpc_client_call_unref(rpc_channel_call(
         channel, &(struct rpc_request){ .path = path,
                                         .msg = &m,
-                                        .deadline_ms = DEADLINE_MS,
+                                        .deadline_ms = deadline_ms,
                                         .wait_for_ready = true,
                                         .done = on_done,
                                         .arg = c }));
@@ -86,8 +87,17 @@ static inline enum mst_code call(const char *path, const void *data, size_t len)
 {
     struct calling c;
 
-    call_for(&c, path, data, len);
+    call_for(&c, path, data, len, DEADLINE_MS);
     return c.code;
+}
+
+/* After all that was thrown at it. */
+static inline bool still_serves(const char *path)
+{
+    struct calling c;
+
+    call_for(&c, path, "", 0, ALIVE_MS);
+    return c.code == MST_OK;
 }
 
 #endif

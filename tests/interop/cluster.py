@@ -44,8 +44,13 @@ def muster():
 
 
 def package():
-    """The folder of the Python package that was built with it."""
-    return str(pathlib.Path(muster()).resolve().parent / "python")
+    """The folder of the Python package that was built with it.
+
+    A sanitizer cannot be loaded into a Python that runs already, so such builds
+    have none; calls to their servers are made with that of the plain build.
+    """
+    own = pathlib.Path(muster()).resolve().parent / "python"
+    return str(own if own.exists() else ROOT / "build" / "python")
 
 
 def python():
@@ -240,6 +245,7 @@ class Cluster:
         """
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.state = self.directory / "state"  # who was added, by our ps
         self.kinds = list(ps)
         self.ports = {"ps": [Port() for _ in ps],
                       "worker": [Port() for _ in range(workers)]}
@@ -292,7 +298,8 @@ class Cluster:
         return Task("%s%d" % (job, i),
                     [*(head or [muster(), "serve"]), *self.host_flags(),
                      "--job_name=" + job, "--task_index=%d" % i],
-                    self.directory / ("%s%d.server.log" % (job, i)))
+                    self.directory / ("%s%d.server.log" % (job, i)),
+                    {"MUSTER_STATE_DIR": str(self.state)})
 
     def _ps_task(self, i):
         return self._serve("ps", i, None if self.kinds[i] == "muster"
@@ -317,8 +324,26 @@ class Cluster:
             wait("%s listens" % task.name,
                  self.ports["worker"][i].listening, tasks=[task])
 
-    def restart_ps(self, i):
-        """The same task on the same port, a new process."""
+    def grow(self, served=False):
+        """One more worker, of whom no task that runs knows; its number.
+
+        What is started from now on has the longer list.
+        """
+        i = len(self.workers)
+        self.ports["worker"].append(Port())
+        self.workers.append(None)
+        if served:
+            self.served[i] = self._serve("worker", i).start()
+            self.ready()
+        return i
+
+    def restart_ps(self, i, anew=False):
+        """The same task on the same port, a new process.
+
+        anew: with the list as it is now, not as it was at its first start.
+        """
+        if anew:
+            self.ps[i] = self._ps_task(i)
         self.ps[i].start()
         wait("%s listens again" % self.ps[i].name,
              self.ports["ps"][i].listening, tasks=[self.ps[i]])

@@ -206,6 +206,29 @@ def test_errors_name_task_and_node(tf, graph, target):
     assert "{{node check}}" in e.value.message
 
 
+def test_errors_of_two_tasks_are_told_together(tf, graph, target):
+    """Both fail at the same time; who is first is a matter of luck."""
+    both = []
+    for i in range(2):
+        with tf.device("/job:ps/task:%d" % i):
+            both.append(tf.debugging.check_numerics(
+                tf.fill([300000], 1.) / 0., "odd", name="check%d" % i).op)
+    one = "From /job:ps/replica:0/task:%d:\nodd : Tensor had Inf values\n" \
+        "\t [[{{node check%d}}]]"
+    joined = "\n=====================\nINVALID_ARGUMENT: " + one % (1, 1) + \
+        "\nINVALID_ARGUMENT: " + one % (0, 0) + "\n=====================\n"
+    seen = ""
+    with tf.Session(target) as s:
+        for _ in range(500):
+            with pytest.raises(tf.errors.InvalidArgumentError) as e:
+                s.run(both)
+            seen = e.value.message
+            assert one % (0, 0) in seen or one % (1, 1) in seen
+            if "=====" in seen:
+                break
+    assert joined.rstrip() in seen
+
+
 def test_filters_leave_tasks_out(tf, graph, target):
     a = tf.constant(1.)
     config = tf.ConfigProto(device_filters=["/job:ps/task:1"])
@@ -250,6 +273,34 @@ def test_callables_run_by_number(tf, graph, target):
         import numpy as np
         assert call(np.float32(21.)) == [42.]
         del call
+
+
+def test_a_callable_connects_tensors(tf, graph, target):
+    """Who reads y2 gets y1, which is computed on another task."""
+    from tensorflow.core.protobuf import config_pb2
+    import numpy as np
+    x = tf.placeholder(tf.float32, name="x")
+    with tf.device("/job:ps/task:0"):
+        tf.multiply(x, 2., name="y1")
+    y2 = tf.placeholder(tf.float32, name="y2")
+    with tf.device("/job:ps/task:1"):
+        tf.add(y2, 1., name="z")
+
+    def options(a, b):
+        o = config_pb2.CallableOptions(feed=["x:0"], fetch=["z:0"])
+        o.tensor_connection.add(from_tensor=a, to_tensor=b)
+        return o
+
+    with tf.Session(target) as s:
+        s.run(x, {x: 1.})
+        call = s._make_callable_from_options(options("y1:0", "y2:0"))
+        assert call(np.float32(5.)) == [11.]
+        assert call(np.float32(1.)) == [3.]
+        del call
+        for a, b in (("no:0", "y2:0"), ("y1:0", "x:0")):
+            with pytest.raises((tf.errors.NotFoundError,
+                                tf.errors.InvalidArgumentError)):
+                s._make_callable_from_options(options(a, b))
 
 
 def test_reset_empties_containers(tf, graph, target):

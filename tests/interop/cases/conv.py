@@ -143,6 +143,12 @@ for pad in ("SAME", "VALID", ((1, 2), (0, 1))):
                   pad=pad, types=WIDE if stride == 1 else None)
         depthwise("%s %d multiplied" % (pad, stride), (2, 7, 6, 3),
                   (2, 3, 3, 4), stride, pad=pad, types=WIDE)
+# Enough channels and columns for whole vectors, and some left over.
+for stride in (1, 2):
+    depthwise("wide %d" % stride, (9, 5, 19, 83), (3, 4, 83, 1), stride,
+              types=WIDE)
+    depthwise("wide valid %d" % stride, (2, 6, 21, 70), (2, 3, 70, 1), stride,
+              pad="VALID", types=WIDE)
 each("DepthwiseConv2dNative", "depths differ", input=X(2, 5, 5, 4),
      filter=X(3, 3, 3, 2), strides=[1, 1, 1, 1], padding="SAME",
      types=["float64"], fails=True)

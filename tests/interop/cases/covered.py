@@ -35,6 +35,13 @@ covered("Iterator IteratorFromStringHandle IteratorGetNextSync BatchDataset "
         "FinalizeDataset MaxIntraOpParallelismDataset OptimizeDataset "
         "PrivateThreadPoolDataset AssertNextDataset OptimizeDatasetV2 "
         "ParallelBatchDataset PaddedBatchDataset CacheDatasetV2 "
-        "TFRecordDatasetV2 FixedLengthRecordDataset",
+        "TFRecordDatasetV2 FixedLengthRecordDataset RewriteDataset "
+        "ParallelInterleaveDataset LegacyParallelInterleaveDatasetV2",
         "cases/datasets.py, under other names of the same kernels")
 covered("AudioSummary", "AudioSummaryV2, the same kernel")
+# Ops that graphs of today's TensorFlow cannot have any more.
+covered("BatchNormWithGlobalNormalization "
+        "BatchNormWithGlobalNormalizationGrad",
+        "TensorFlow's own nn_batchnorm_test")
+covered("RandomPoisson SampleDistortedBoundingBox",
+        "their second versions, the same kernels")

@@ -1,4 +1,7 @@
 """Datasets that a graph describes: what an iterator of each gives."""
+import gzip
+import zlib
+
 from cases import f32, graph, i64, n0
 
 ITERATOR = "IteratorV2 MakeIterator IteratorGetNext "
@@ -126,6 +129,17 @@ PIPELINES = {
         3, lambda k, d: k.tf.data.FixedLengthRecordDataset(
             [file(k, "a", b"Haabbcc" + b"FF")], 2, 1, 2)),
 }
+for format, pack in (("GZIP", gzip.compress), ("ZLIB", zlib.compress)):
+    PIPELINES.update({
+        ("TextLineDataset", format): (4, lambda k, d, f=format, p=pack:
+            k.tf.data.TextLineDataset(
+                [file(k, "a", p(b"one\n\nthree")), file(k, "b", p(b"x\n"))],
+                f)),
+        ("FixedLengthRecordDatasetV2", format): (
+            3, lambda k, d, f=format, p=pack:
+            k.tf.data.FixedLengthRecordDataset(
+                [file(k, "a", p(b"Haabbcc" + b"FF"))], 2, 1, 2, None, f)),
+    })
 for (name, label), (n, build) in PIPELINES.items():
     add(name, label, n, build)
 
@@ -137,6 +151,25 @@ def records(k):
         for r in (b"a", b"", b"ccc" * 99):
             w.write(r)
     return through(k, k.tf.data.TFRecordDataset([path, path]), 6)
+
+
+@graph("TFRecordDataset", "compressed")
+def packed(k):
+    parts = []
+    for format in ("GZIP", "ZLIB"):
+        path = file(k, format, b"")
+        with k.tf.io.TFRecordWriter(path, format) as w:
+            for r in (b"a", b"", b"ccc" * 99):
+                w.write(r)
+        parts += through(k, k.tf.data.TFRecordDataset([path, path], format), 6)
+    return parts
+
+
+@graph("IgnoreErrorsDataset")
+def ignored(k):
+    d = k.tf.data.Dataset.from_tensor_slices([1., 0., 2., 0.])
+    d = d.map(lambda x: k.tf.debugging.check_numerics(1 / x, "zero"))
+    return through(k, d.apply(k.tf.data.experimental.ignore_errors()), 2)
 
 
 @graph("TextLineDataset", "not there", fails=True)

@@ -38,6 +38,12 @@ for pad, k, st in ODD:
              orig_output=X(2, *y, 5, lo=1, hi=3), grad=X(2, 7, 6, 5),
              types=["float32", "float64", "int32", "uint8", "float16"],
              **args)
+# Enough channels for whole vectors, and some left over.
+for pad, k, st in ODD:
+    label = "wide %s %s %s" % (pad, k, st)
+    win = dict(ksize=[1, *k, 1], strides=[1, *st, 1], padding=pad, types=WIDE)
+    each("MaxPool", label, input=X(2, 7, 17, 37), **win)
+    each("AvgPool", label, value=X(2, 7, 17, 37), tol=TOL, **win)
 each("MaxPool", "explicit", input=X(2, 6, 7, 3), ksize=[1, 2, 2, 1],
      strides=[1, 2, 2, 1], padding="EXPLICIT",
      explicit_paddings=[0, 0, 1, 1, 1, 0, 0, 0])

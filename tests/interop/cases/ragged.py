@@ -1,4 +1,6 @@
 """Ragged tensors, and distances of sequences."""
+import numpy as np
+
 from cases import V, X, each, f32, graph, i32, i64, n0
 
 SPLITS = [i64([0, 2, 3]), i64([0, 1, 1, 4])]
@@ -116,3 +118,49 @@ def disable(k):
     h = k.var(f32(1, 2))
     with k.after(k.raw.DisableCopyOnRead(resource=h)):
         return k.read(h, "float32")
+
+
+# Ragged values in variants: there and back, by rows and as a whole.
+LEVELS = {1: ([0, 2, 2, 5, 6],), 2: ([0, 1, 3, 4], [0, 2, 2, 5, 6])}
+
+
+def boxed(k, rank, rows):
+    return k.raw.RaggedTensorToVariant(
+        rt_nested_splits=[k.x(i64(s)) for s in LEVELS[rank]],
+        rt_dense_values=k.x(f32(np.arange(12)).reshape(6, 2)), batched_input=rows)
+
+
+def unboxed(k, v, inner, outer, dtype):
+    r = k.raw.RaggedTensorFromVariant(
+        encoded_ragged=v, input_ragged_rank=inner, output_ragged_rank=outer,
+        Tvalues=dtype, Tsplits="int64")
+    return [*r.output_nested_splits, r.output_dense_values]
+
+
+for rank in LEVELS:
+    for rows in (False, True):
+        def ragged_variant(k, rank=rank, rows=rows):
+            return unboxed(k, boxed(k, rank, rows),
+                           rank - rows, rank, "float32")
+        for op in ("RaggedTensorToVariant", "RaggedTensorFromVariant"):
+            graph(op, "%d %s" % (rank, rows))(ragged_variant)
+
+
+@graph("RaggedTensorFromVariant", "stack")
+def stack(k):
+    v = k.raw.Pack(values=[boxed(k, 1, False),
+                           boxed(k, 1, False)])
+    return unboxed(k, v, 1, 2, "float32")
+
+
+@graph("RaggedTensorFromVariant", "another rank", fails=True)
+def another(k):
+    return unboxed(k, boxed(k, 1, True), 1, 2, "float32")
+
+
+@graph("RaggedTensorToVariantGradient")
+def gradient(k):
+    return k.raw.RaggedTensorToVariantGradient(
+        encoded_ragged_grad=boxed(k, 1, True),
+        row_splits=k.x(i64(LEVELS[1][0])),
+        dense_values_shape=k.x(i32([6, 2])), Tvalues="float32")

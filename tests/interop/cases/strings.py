@@ -74,7 +74,8 @@ each("StringToNumber", "no integer", string_tensor=s("1.5"),
 TEXTS = s("", "abc", "aaa", "s3://b/x", "foo123bar45", "\u00e9t\u00e9",
           "a\nb", "x.y")
 for pattern in ("^s3://.*", "[a-c]+", "(a|b)*c?", "\\w+\\d*", "(?i)ABC", "\\b",
-                "\u00e9.*", "a{2,3}?", "[^\\d]+", "(?s).*", "x*"):
+                "\u00e9.*", "a{2,3}?", "[^\\d]+", "(?s).*", "x*",
+                "\\pL+", "[\\p{Nd}x]", "\\P{Lu}", "(?i)\u00c9"):
     each("StaticRegexFullMatch", pattern, input=TEXTS, pattern=pattern)
     each("RegexFullMatch", pattern, input=TEXTS, pattern=s0(pattern))
     for every in (True, False):

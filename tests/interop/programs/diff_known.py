@@ -18,6 +18,7 @@ OVERFLOW = "complex numbers that overflow"
 HALF = "sums and products of half that overflow on the way"
 RANK = "tensors of more than 12 dimensions"
 DENORMAL = "denormal numbers"
+MEAN = "means of integers whose sum overflows"
 EXTREME = "special functions and quantization of extreme numbers"
 
 KNOWN = [
@@ -70,6 +71,7 @@ KNOWN = [
     (r"I?RFFT.*", "value", r"\[0\]|, 0[,\]]|\[0, ", UNINITIALISED),
     (r"Stateless.*V2", "InvalidArgumentError/OK", r"counter must be",
      UNCHECKED),
+    (r"SegmentMean", "value", r"int(32|64)\[.*\d{9}", MEAN),
     (r"SegmentM(in|ax)|MatrixSolve", "value", r"inf|nan|e\+308", INFINITE),
     (r"ResizeBilinearGrad", "OK/InvalidArgumentError", r"same batch size",
      UNCHECKED),

@@ -1,0 +1,242 @@
+/*
+ * Tasks that keep no list: they watch a parameter server for changes, and pass
+ * on to one what they are asked to change.
+ *
+ * A watch is one call that the ps answers when there is something to tell, or
+ * every half a minute; then comes the next. When a ps does not answer the next
+ * one is tried, a second later; when it is TensorFlow's, not before long.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/reply.h"
+#include "server/roster_state.h"
+#include "server/worker.h"
+
+#define WATCH_MS   40000 /* more than a ps takes */
+#define AGAIN_MS   1000
+#define FOREIGN_MS 30000
+#define PASS_MS    8000
+
+struct follow {
+    struct roster *r;
+    bool busy;
+    int tried; /* how many ps were; the present one is behind them */
+    uint64_t next_ms;
+    uint64_t revision, instance; /* of the present ps */
+};
+
+/* The nth ps, counted round and round; NULL when there is none. */
+static const struct member *nth_ps(const struct roster *r, int n)
+{
+    struct members_walk at = { 0 };
+    const struct member *m, *first = NULL;
+    int count = 0;
+
+    while ((m = members_next(membership_table(r->ms), &at)))
+        count += !strcmp(m->job, "ps") && m->address;
+    if (!count)
+        return NULL;
+    n %= count;
+    at = (struct members_walk){ 0 };
+    while ((m = members_next(membership_table(r->ms), &at)))
+        if (!strcmp(m->job, "ps") && m->address && n-- == 0)
+            first = m;
+    return first;
+}
+
+static void watch(struct follow *f);
+
+static void take_in(struct follow *f, const Muster__WatchResponse *p)
+{
+    struct member *m = roster_members(p->members, p->n_members);
+
+    membership_learn(f->r->ms, m, p->n_members);
+    mem_free(m);
+    f->revision = p->revision;
+    f->instance = p->instance;
+    watch(f);
+    roster_changed(f->r);
+}
+
+static void on_watched(const struct rpc_reply *reply, void *arg)
+{
+    struct follow *f = arg;
+    struct roster *r = f->r;
+    Muster__WatchResponse *p = NULL;
+
+    if (!reply->status->code)
+        p = CONTROL_UNPACK(muster__watch_response, reply->msg.data,
+                           reply->msg.len);
+    pthread_mutex_lock(&r->lock);
+    f->busy = false;
+    if (p && !r->stopped) {
+        take_in(f, p);
+    } else {
+        f->tried++;
+        f->revision = f->instance = 0;
+        f->next_ms =
+            clock_ms() +
+            (reply->status->code == MST_UNIMPLEMENTED ? FOREIGN_MS : AGAIN_MS);
+    }
+    pthread_mutex_unlock(&r->lock);
+    control_free(p);
+}
+
+static void watch(struct follow *f)
+{
+    Muster__WatchRequest q = MUSTER__WATCH_REQUEST__INIT;
+    struct roster *r = f->r;
+    const struct member *ps = nth_ps(r, f->tried);
+    struct rpc_channel *channel;
+    struct rpc_msg m;
+
+    if (!ps)
+        return;
+    channel = peers_channel(r->peers, ps->job, ps->task);
+    q.revision = f->revision;
+    q.instance = f->instance;
+    message_pack(&m, &q.base);
+    f->busy = true;
+    rpc_client_call_unref(rpc_channel_call(
+        channel, &(struct rpc_request){ .path = ROSTER_PATH("Watch"),
+                                        .msg = &m,
+                                        .deadline_ms = WATCH_MS,
+                                        .done = on_watched,
+                                        .arg = f }));
+    rpc_channel_unref(channel);
+}
+
+struct follow *roster_follow_new(struct roster *r)
+{
+    struct follow *f = MEM_NEW(struct follow);
+
+    f->r = r;
+    return f;
+}
+
+void roster_follow_tick(struct follow *f)
+{
+    if (!f->busy && clock_ms() >= f->next_ms)
+        watch(f);
+}
+
+void roster_follow_free(struct follow *f)
+{
+    mem_free(f);
+}
+
+/* ---- passing on ---- */
+
+struct passing {
+    struct roster *r;
+    struct roster_call *c; /* gone when the roster has stopped */
+    const char *path;
+    uint8_t *body;
+    size_t len;
+    int tried, tries;
+};
+
+static void pass(struct passing *p);
+
+static void passing_free(struct passing *p)
+{
+    mem_free(p->body);
+    mem_free(p);
+}
+
+static void on_passed(const struct rpc_reply *reply, void *arg)
+{
+    struct passing *p = arg;
+    struct roster *r = p->r;
+    struct rpc_msg m;
+
+    pthread_mutex_lock(&r->lock);
+    if (!r->stopped && reply->status->code == MST_UNAVAILABLE &&
+        ++p->tried < p->tries) {
+        pass(p);
+        pthread_mutex_unlock(&r->lock);
+        return;
+    }
+    if (!r->stopped) {
+        if (reply->status->code && !strcmp(p->path, ROSTER_PATH("List"))) {
+            roster_answer_list(r, p->c->call);
+        } else if (reply->status->code) {
+            reply_fail(p->c->call, reply->status);
+        } else {
+            rpc_msg_init(&m);
+            rpc_msg_copy(&m, reply->msg.data, reply->msg.len);
+            rpc_call_reply(p->c->call, &m);
+        }
+        roster_call_end(p->c);
+    }
+    pthread_mutex_unlock(&r->lock);
+    passing_free(p);
+}
+
+static void pass(struct passing *p)
+{
+    const struct member *ps = nth_ps(p->r, p->tried);
+    struct rpc_channel *channel = peers_channel(p->r->peers, ps->job, ps->task);
+    struct rpc_msg m;
+
+    rpc_msg_init(&m);
+    rpc_msg_copy(&m, p->body, p->len);
+    rpc_client_call_unref(
+        rpc_channel_call(channel, &(struct rpc_request){ .path = p->path,
+                                                         .msg = &m,
+                                                         .deadline_ms = PASS_MS,
+                                                         .done = on_passed,
+                                                         .arg = p }));
+    rpc_channel_unref(channel);
+}
+
+/* tries: how many ps, beginning with the first. */
+static void pass_on(struct roster *r, struct rpc_call *call, const char *path,
+                    const void *body, size_t len, int tries)
+{
+    struct passing *p;
+
+    pthread_mutex_lock(&r->lock);
+    if (r->stopped || !nth_ps(r, 0)) {
+        pthread_mutex_unlock(&r->lock);
+        reply_fail_with(call, MST_UNAVAILABLE,
+                        "There is no parameter server to ask");
+        return;
+    }
+    p = MEM_NEW(struct passing);
+    p->r = r;
+    p->c = roster_call_new(r, call);
+    p->path = path;
+    p->body = mem_copy(body, len);
+    p->len = len;
+    p->tries = tries;
+    pass(p);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void roster_follow_pass(struct roster *r, struct rpc_call *call)
+{
+    const struct rpc_data *d = rpc_call_request(call);
+
+    /* Twice round: one that has just come up is not known to be up yet. */
+    pass_on(r, call, rpc_call_path(call), d->data, d->len, 4);
+}
+
+void roster_follow_join(struct roster *r, struct rpc_call *call,
+                        const char *job, const char *address)
+{
+    Muster__JoinRequest q = MUSTER__JOIN_REQUEST__INIT;
+    size_t len;
+    uint8_t *body;
+
+    q.job = (char *)job;
+    q.address = (char *)address;
+    len = muster__join_request__get_packed_size(&q);
+    body = mem_new(len + 1);
+    muster__join_request__pack(&q, body);
+    pass_on(r, call, ROSTER_PATH("Join"), body, len, 1);
+    mem_free(body);
+}
