@@ -13,15 +13,36 @@
 #include <xmmintrin.h>
 #endif
 
-static inline void fpu_flush_denormals(void)
+/* The setting as it is, for fpu_restore(). */
+static inline unsigned long fpu_control(void)
 {
 #if defined(__x86_64__)
-    _mm_setcsr(_mm_getcsr() | 0x8040); /* flush to zero, denormals are zero */
+    return _mm_getcsr();
 #elif defined(__aarch64__)
     unsigned long control;
 
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    __asm__ volatile("msr fpcr, %0" : : "r"(control | 1ul << 24));
+    return control;
+#else
+    return 0;
+#endif
+}
+
+static inline void fpu_restore(unsigned long control)
+{
+#if defined(__x86_64__)
+    _mm_setcsr((unsigned)control);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+#endif
+}
+
+static inline void fpu_flush_denormals(void)
+{
+#if defined(__x86_64__)
+    fpu_restore(fpu_control() | 0x8040); /* flush to zero, denormals are zero */
+#elif defined(__aarch64__)
+    fpu_restore(fpu_control() | 1ul << 24);
 #endif
 }
 

@@ -181,6 +181,44 @@ void pool_post(struct pool *p, struct pool_job *job)
     pthread_mutex_unlock(&p->lock);
 }
 
+static _Thread_local struct pool_kept *keeping;
+
+void pool_post_near(struct pool *p, struct pool_job *job)
+{
+    if (!keeping) {
+        pool_post(p, job);
+        return;
+    }
+    job->next = NULL;
+    *keeping->last = job;
+    keeping->last = &job->next;
+}
+
+void pool_keep(struct pool_kept *k)
+{
+    k->first = NULL;
+    k->last = &k->first;
+    keeping = k;
+}
+
+void pool_keep_end(void)
+{
+    keeping = NULL;
+}
+
+bool pool_kept_run(struct pool_kept *k)
+{
+    struct pool_job *job = k->first;
+
+    if (!job)
+        return false;
+    k->first = job->next;
+    if (!k->first)
+        k->last = &k->first;
+    job->run(job);
+    return true;
+}
+
 static void split_open(struct pool *p, struct split *s)
 {
     pthread_mutex_lock(&p->lock);

@@ -31,6 +31,21 @@ int pool_threads(const struct pool *p);
 int pool_idle(struct pool *p);
 void pool_post(struct pool *p, struct pool_job *job);
 
+/*
+ * A thread that is about to have nothing to do but wait can take jobs itself
+ * that are made on it: between pool_keep() and pool_keep_end() those that are
+ * posted near are kept, and pool_kept_run() runs them, with what they in turn
+ * post near going to the pool as ever.
+ */
+struct pool_kept {
+    struct pool_job *first, **last;
+};
+void pool_post_near(struct pool *p, struct pool_job *job);
+void pool_keep(struct pool_kept *k);
+void pool_keep_end(void);
+/* True when there was one. */
+bool pool_kept_run(struct pool_kept *k);
+
 /* Calls fn(arg, begin, end) for pieces that cover [0, n), none shorter than
  * grain but the last. Returns when all are done. p may be NULL. */
 void pool_for(struct pool *p, int64_t n, int64_t grain,

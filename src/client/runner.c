@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fpu.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "server/master.h"
@@ -124,18 +125,25 @@ static enum mst_code run_here(struct client_runner *r,
                               struct status *st)
 {
     uint64_t deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+    struct loop *loop = server_only_loop(r->session->link.server);
     struct client_call call = { 0 };
+    unsigned long fpu = fpu_control();
+    struct pool_kept kept;
     enum mst_code rc;
 
+    fpu_flush_denormals(); /* kernels run on this thread */
     client_wait_reset(&r->wait);
+    pool_keep(&kept);
     call.run = master_run_direct(r->ms, r->compiled, feeds, run_over, &r->wait);
+    pool_keep_end();
     client_link_enter(&r->session->link, &call);
-    if (!client_wait_until(&r->wait, deadline_ns)) {
+    if (!client_wait_inside(&r->wait, loop, &kept, deadline_ns)) {
         master_run_cancel(call.run, MST_DEADLINE_EXCEEDED,
                           "Timed out waiting for notification");
         (void)client_wait_until(&r->wait, 0);
     }
     (void)client_link_leave(&r->session->link, &call);
+    fpu_restore(fpu);
     rc = call.run->st.code;
     if (rc)
         status_copy(st, &call.run->st);

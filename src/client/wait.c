@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-enum { WAITING, SLEEPING, SIGNALLED };
+enum { WAITING, SLEEPING, INSIDE, SIGNALLED };
 
 void client_wait_init(struct client_wait *w)
 {
@@ -21,6 +21,7 @@ void client_wait_done(struct client_wait *w)
 
 void client_wait_reset(struct client_wait *w)
 {
+    w->loop = NULL;
     atomic_store(&w->state, WAITING);
 }
 
@@ -53,10 +54,10 @@ static bool sleep_until(struct client_wait *w, uint64_t deadline_ns)
 {
     struct timespec until = { (time_t)(deadline_ns / 1000000000),
                               (long)(deadline_ns % 1000000000) };
-    int expected = WAITING;
+    int expected = atomic_load(&w->state); /* WAITING, or INSIDE until now */
 
-    if (!atomic_compare_exchange_strong(&w->state, &expected, SLEEPING) &&
-        expected == SIGNALLED)
+    if (expected == SIGNALLED ||
+        !atomic_compare_exchange_strong(&w->state, &expected, SLEEPING))
         return true;
     while (atomic_load(&w->state) != SIGNALLED) {
         if (deadline_ns && clock_ns() >= deadline_ns)
@@ -80,8 +81,58 @@ bool client_wait_until(struct client_wait *w, uint64_t deadline_ns)
     return good;
 }
 
+static bool is_signalled(struct client_wait *w)
+{
+    return atomic_load_explicit(&w->state, memory_order_acquire) == SIGNALLED;
+}
+
+/* Turns of the loop until one brought something to do, or the end. False when
+ * another thread wants to have the loop. */
+static bool take_turns(struct client_wait *w, struct pool_kept *kept,
+                       uint64_t deadline_ns)
+{
+    bool mine = loop_enter(w->loop);
+
+    if (!mine)
+        return false;
+    pool_keep(kept);
+    while (mine && !kept->first && !is_signalled(w) &&
+           !(deadline_ns && clock_ns() >= deadline_ns))
+        mine = loop_turn(w->loop, deadline_ns);
+    pool_keep_end();
+    loop_leave(w->loop);
+    return mine;
+}
+
+bool client_wait_inside(struct client_wait *w, struct loop *loop,
+                        struct pool_kept *kept, uint64_t deadline_ns)
+{
+    int state = WAITING;
+    bool mine = loop != NULL;
+
+    w->loop = loop;
+    if (mine)
+        atomic_compare_exchange_strong(&w->state, &state, INSIDE);
+    for (;;) {
+        while (pool_kept_run(kept))
+            ;
+        if (is_signalled(w))
+            return true;
+        if (deadline_ns && clock_ns() >= deadline_ns)
+            return false;
+        if (!mine)
+            return client_wait_until(w, deadline_ns);
+        mine = take_turns(w, kept, deadline_ns);
+    }
+}
+
 void client_wait_signal(struct client_wait *w)
 {
-    if (atomic_exchange(&w->state, SIGNALLED) == SLEEPING)
+    struct loop *loop = w->loop; /* w may be gone once it is signalled */
+    int was = atomic_exchange(&w->state, SIGNALLED);
+
+    if (was == SLEEPING)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    else if (was == INSIDE)
+        loop_nudge(loop);
 }

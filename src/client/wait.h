@@ -1,7 +1,9 @@
 /*
  * A thread that waits for one event. Waking a sleeping thread takes far longer
  * than a step over loopback, so it polls first, by the rule of io/spin.h, and
- * sleeps only when that did not help.
+ * sleeps only when that did not help. Better still is to run the loop that
+ * will bring the event, and the work that it brings: then nothing has to be
+ * handed from thread to thread.
  *
  * client_wait_reset() -> client_wait_until() on one thread;
  * client_wait_signal() once, on another. After client_wait_until() has returned
@@ -13,11 +15,14 @@
 
 #include <stdatomic.h>
 
+#include "base/pool.h"
+#include "io/loop.h"
 #include "io/spin.h"
 
 struct client_wait {
     atomic_int state;
     struct spin spin;
+    struct loop *loop; /* that the waiting thread runs meanwhile, or NULL */
 };
 
 void client_wait_init(struct client_wait *w);
@@ -26,5 +31,10 @@ void client_wait_reset(struct client_wait *w);
 /* deadline_ns on the monotonic clock, 0 for none. False when it passed. */
 bool client_wait_until(struct client_wait *w, uint64_t deadline_ns);
 void client_wait_signal(struct client_wait *w);
+
+/* The same as client_wait_until(), but as a guest of the loop (io/loop.h; may
+ * be NULL) where that can be. Jobs in `kept` are run first. */
+bool client_wait_inside(struct client_wait *w, struct loop *loop,
+                        struct pool_kept *kept, uint64_t deadline_ns);
 
 #endif

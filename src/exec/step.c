@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "exec/frame.h"
+#include "op/rendezvous.h"
 
 /* From about how many elements on a kernel is worth moving to the pool: the
  * wake-up of a thread costs some 50 us. */
@@ -397,7 +398,7 @@ static void post(struct step *s, struct ready *r, int count)
     }
     step_hold(s);
     first->job.run = items_job;
-    pool_post(s->plan->env.pool, &first->job);
+    pool_post_near(s->plan->env.pool, &first->job);
 }
 
 /* True when the first of the ready nodes was given to the pool. */
@@ -459,6 +460,7 @@ static void process(struct step *s, const struct item *it, struct ready *r)
  * the step is there all the time. */
 static void run_ready(struct step *s, struct ready *r)
 {
+    struct rendezvous *rdv = s->env.rendezvous;
     uint64_t since_ns = 0;
 
     for (int ran = 1; r->head < r->tail; ran++) {
@@ -474,6 +476,8 @@ static void run_ready(struct step *s, struct ready *r)
         it = r->items[r->head++];
         process(s, &it, r);
     }
+    if (rdv && rdv->ops->flush)
+        rdv->ops->flush(rdv);
 }
 
 /* ---- begin and end ---- */

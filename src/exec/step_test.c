@@ -55,7 +55,7 @@ static void box_recv(struct rendezvous *r, const struct rdv_key *key,
                                 key->text));
 }
 
-static const struct rendezvous_ops box_ops = { box_send, box_recv };
+static const struct rendezvous_ops box_ops = { box_send, box_recv, NULL };
 
 /* One plan, one step of it, and what came of it. */
 struct fixture {

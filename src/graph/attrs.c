@@ -176,10 +176,11 @@ static enum mst_code set_attr(struct making *m, struct attr *a,
     }
 }
 
-/* TensorFlow's own notes begin with '_'. Send and receive have real ones. */
+/* Notes, which other programs skip, begin with '_'. One is of our own master.
+ */
 static bool wanted(const char *name)
 {
-    return name[0] != '_';
+    return name[0] != '_' || !strcmp(name, "_late");
 }
 
 enum mst_code graph_attrs(struct graph_library *lib, const char *node_name,

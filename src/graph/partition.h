@@ -38,6 +38,7 @@ struct part {
     int task;
     int nodes;
     bool transfers;      /* something comes from or goes to another task */
+    bool between;        /* ... that is not the client's, or asks late */
     struct pb_out graph; /* a GraphDef */
 };
 

@@ -141,9 +141,18 @@ struct transfer_key {
     int piece, output, task;
 };
 
-/* A pair of nodes; the receive happens after what `after` names. */
+static void note_between(struct work *w, int from, int to)
+{
+    int own = partition_task(w, w->where->own);
+
+    if (from != own && to != own)
+        w->between[from] = w->between[to] = true;
+}
+
+/* A pair of nodes; the receive happens after what `after` names. A late value
+ * is that of the moment when the receive happens, not the send. */
 static int add_pair(struct work *w, int src, int output, int place, int frame,
-                    const struct graph_input *after, int after_count)
+                    const struct graph_input *after, int after_count, bool late)
 {
     struct graph_input in = { src, output };
     int type = partition_type(w, src, output), from = w->pieces[src].place;
@@ -152,15 +161,21 @@ static int add_pair(struct work *w, int src, int output, int place, int frame,
         ARENA_ARRAY(&w->arena, struct graph_input, after_count + 1);
     struct pb_out a;
 
+    note_between(w, partition_task(w, from), partition_task(w, place));
+    w->between[partition_task(w, from)] |= late; /* it is asked for later */
     name = arena_printf(&w->arena, "edge_%d_%s", ++w->edge, base);
     pb_out_init(&a);
     node_attr_put_num(&a, "T", 6, (uint64_t)type);
     partition_put_key(w, &a, name, from, place);
+    if (late)
+        node_attr_put_num(&a, "_late", 5, true);
     partition_add(w, partition_name(w, base, "S"), "_Send", OP_SEND, from,
                   frame, 0, &in, 1, 0, &a);
     pb_out_init(&a);
     node_attr_put_num(&a, "tensor_type", 6, (uint64_t)type);
     partition_put_key(w, &a, name, from, place);
+    if (late)
+        node_attr_put_num(&a, "_late", 5, true);
     if (after_count)
         memcpy(control, after, sizeof(*control) * (size_t)after_count);
     if (frame)
@@ -178,7 +193,7 @@ static int transfer(struct work *w, int src, int output, int place, int frame)
     int recv = (int)(intptr_t)map_get(&w->receives, &key, sizeof(key)) - 1;
 
     if (recv < 0) {
-        recv = add_pair(w, src, output, place, frame, NULL, 0);
+        recv = add_pair(w, src, output, place, frame, NULL, 0, false);
         map_put(&w->receives, &key, sizeof(key), (void *)(intptr_t)(recv + 1));
     }
     return recv;
@@ -192,7 +207,8 @@ static int transfer_ref(struct work *w, int dst, int k)
     struct graph_input in = d->inputs[k];
 
     return add_pair(w, in.node, in.output, d->place, d->frame,
-                    d->inputs + d->data_count, d->input_count - d->data_count);
+                    d->inputs + d->data_count, d->input_count - d->data_count,
+                    true);
 }
 
 static bool is_ref(const struct work *w, const struct graph_input *in)

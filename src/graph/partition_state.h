@@ -47,8 +47,10 @@ struct work {
     struct map receives; /* (piece, output, task) -> piece + 1 */
     struct frame *frames;
     int frame_count, frame_room;
-    int *order; /* pieces, inputs first */
-    int edge;   /* numbers of transfers */
+    int *order;    /* pieces, inputs first */
+    int edge;      /* numbers of transfers */
+    bool *between; /* by task: it has a transfer without the client's task, or
+                      one that is asked for when its part may have ended */
     struct status *st;
 };
 

@@ -12,12 +12,14 @@
 #include "io/loop.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,7 +33,12 @@
 
 struct loop {
     _Atomic(struct loop_task *) posted; /* newest first */
-    atomic_bool asleep;
+    atomic_bool asleep, nudged;
+    pthread_mutex_t turn; /* held by who runs one */
+    atomic_bool hosted;   /* the loop's own thread runs it, or is about to */
+    atomic_int guests;    /* that run it, or want to */
+    atomic_uint visits;   /* of guests so far; the loop's thread sleeps on it */
+    uint64_t deadline_ns; /* of the turn under way; 0: none */
     pthread_t thread;
     int epoll_fd, event_fd;
     bool stopping;
@@ -64,6 +71,17 @@ void loop_post(struct loop *loop, struct loop_task *task)
     /* The loop thread is awake when it posts to itself. */
     if (inside == loop || !atomic_load(&loop->asleep))
         return;
+    if (atomic_exchange(&loop->asleep, false))
+        CHECK(write(loop->event_fd, &one, sizeof(one)) == sizeof(one));
+}
+
+void loop_nudge(struct loop *loop)
+{
+    uint64_t one = 1;
+
+    if (inside == loop)
+        return;
+    atomic_store(&loop->nudged, true);
     if (atomic_exchange(&loop->asleep, false))
         CHECK(write(loop->event_fd, &one, sizeof(one)) == sizeof(one));
 }
@@ -152,20 +170,28 @@ void loop_watch_del(struct loop *loop, struct loop_watch *watch)
 
 static bool have_posted(struct loop *loop)
 {
-    return atomic_load(&loop->posted) != NULL;
+    return atomic_load(&loop->posted) != NULL || atomic_load(&loop->nudged);
 }
 
-/* Milliseconds until the first timer, rounded up; -1 when there is none. */
-static int sleep_ms(const struct loop *loop)
+/* When the wait ends without an event; UINT64_MAX: never. */
+static uint64_t wait_end_ns(const struct loop *loop)
 {
     const struct loop_timer *t = heap_first(&loop->timers);
-    uint64_t ms;
+    uint64_t end = loop->deadline_ns ? loop->deadline_ns : UINT64_MAX;
 
-    if (!t)
+    return t ? MIN(t->when_ns, end) : end;
+}
+
+/* Milliseconds until then, rounded up. */
+static int sleep_ms(const struct loop *loop)
+{
+    uint64_t end = wait_end_ns(loop), ms;
+
+    if (end == UINT64_MAX)
         return -1;
-    if (t->when_ns <= loop->now_ns)
+    if (end <= loop->now_ns)
         return 0;
-    ms = (t->when_ns - loop->now_ns + 999999) / 1000000;
+    ms = (end - loop->now_ns + 999999) / 1000000;
     return (int)MIN(ms, (uint64_t)INT32_MAX);
 }
 
@@ -181,12 +207,9 @@ static int poll_events(struct loop *loop, int timeout_ms)
 /* Polls until something is there or the budget is spent. */
 static int poll_for(struct loop *loop, uint64_t budget_ns)
 {
-    const struct loop_timer *t = heap_first(&loop->timers);
-    uint64_t end = loop->now_ns + budget_ns;
+    uint64_t end = MIN(loop->now_ns + budget_ns, wait_end_ns(loop));
     int n;
 
-    if (t && t->when_ns < end)
-        end = t->when_ns;
     do
         n = poll_events(loop, 0);
     while (!n && !have_posted(loop) && loop->now_ns < end);
@@ -212,7 +235,9 @@ static int wait_events(struct loop *loop)
     if (have_posted(loop) || !ring_empty(&loop->hooks))
         return poll_events(loop, 0);
     begin = loop->now_ns = clock_ns();
-    budget = spin_budget_ns(&loop->spin, begin, loop->expected > 0);
+    budget =
+        spin_budget_ns(&loop->spin, begin,
+                       loop->expected > 0 || atomic_load(&loop->guests) > 0);
     if (budget)
         n = poll_for(loop, budget);
     if (!n && !have_posted(loop))
@@ -282,22 +307,82 @@ static void run_hooks(struct loop *loop)
     }
 }
 
+static void turn(struct loop *loop)
+{
+    run_events(loop, wait_events(loop));
+    atomic_store_explicit(&loop->nudged, false, memory_order_relaxed);
+    if (have_posted(loop))
+        run_posted(loop);
+    run_timers(loop);
+    run_hooks(loop);
+}
+
+/* ---- guests ---- */
+
+bool loop_enter(struct loop *loop)
+{
+    if (inside)
+        return false;
+    if (atomic_fetch_add(&loop->guests, 1) || atomic_load(&loop->hosted))
+        loop_nudge(loop); /* someone is in a turn, and is to end it */
+    pthread_mutex_lock(&loop->turn);
+    atomic_fetch_add_explicit(&loop->visits, 1, memory_order_relaxed);
+    inside = loop;
+    return true;
+}
+
+bool loop_turn(struct loop *loop, uint64_t deadline_ns)
+{
+    loop->deadline_ns = deadline_ns;
+    turn(loop);
+    loop->deadline_ns = 0;
+    return atomic_load(&loop->guests) == 1;
+}
+
+void loop_leave(struct loop *loop)
+{
+    inside = NULL;
+    pthread_mutex_unlock(&loop->turn);
+    atomic_fetch_sub(&loop->guests, 1);
+}
+
+/* The loop's thread: waits until the guests are gone for good. */
+static void stay_away(struct loop *loop)
+{
+    const struct timespec away = { .tv_nsec = GUEST_AWAY_NS };
+    unsigned visits;
+
+    atomic_store(&loop->hosted, false);
+    do {
+        visits = atomic_load(&loop->visits);
+        syscall(SYS_futex, &loop->visits, FUTEX_WAIT_PRIVATE, visits, &away,
+                NULL, 0);
+    } while (atomic_load(&loop->guests) ||
+             atomic_load(&loop->visits) != visits);
+    atomic_store(&loop->hosted, true);
+}
+
 static void *loop_main(void *arg)
 {
     struct loop *loop = arg;
+    bool stopping = false;
 
-    inside = loop;
     fpu_flush_denormals(); /* cheap kernels run here */
     loop->now_ns = clock_ns();
-    while (!loop->stopping) {
-        run_events(loop, wait_events(loop));
-        if (have_posted(loop))
-            run_posted(loop);
-        run_timers(loop);
-        run_hooks(loop);
+    while (!stopping) {
+        if (atomic_load(&loop->guests))
+            stay_away(loop);
+        pthread_mutex_lock(&loop->turn);
+        inside = loop;
+        if (!loop->stopping && !atomic_load(&loop->guests))
+            turn(loop);
+        stopping = loop->stopping;
+        inside = NULL;
+        pthread_mutex_unlock(&loop->turn);
     }
+    inside = loop;
     /* What the last users left behind: closing, freeing. */
-    while (have_posted(loop) || !ring_empty(&loop->hooks)) {
+    while (atomic_load(&loop->posted) || !ring_empty(&loop->hooks)) {
         run_posted(loop);
         run_hooks(loop);
     }
@@ -320,6 +405,8 @@ static void loop_start(struct loop *loop, int i, int spin_us_max)
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &wake };
     char name[16];
 
+    pthread_mutex_init(&loop->turn, NULL);
+    atomic_init(&loop->hosted, true);
     ring_init(&loop->hooks);
     spin_init(&loop->spin, spin_us_max);
     loop->scratch = mem_new(LOOP_SCRATCH);
@@ -348,6 +435,7 @@ struct loop_group *loop_group_new(const struct loop_opts *opts)
 
 static void loop_done(struct loop *loop)
 {
+    pthread_mutex_destroy(&loop->turn);
     close(loop->epoll_fd);
     close(loop->event_fd);
     heap_done(&loop->timers);

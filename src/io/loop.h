@@ -11,10 +11,10 @@
  * been coming in quick succession and the machine has an idle core; see
  * io/spin.h. A process that nobody calls burns nothing.
  *
- * Threads: loop_post(), loop_inside() and loop_watch_add() from any thread;
- * everything else on the loop's own thread only. Tasks, timers, hooks and
- * watchers lie inside of the objects that use them: the loop only links them
- * and allocates nothing.
+ * Threads: loop_post(), loop_inside(), loop_watch_add() and what is said of
+ * guests from any thread; everything else on the loop's own thread only. Tasks,
+ * timers, hooks and watchers lie inside of the objects that use them: the loop
+ * only links them and allocates nothing.
  */
 #ifndef IO_LOOP_H
 #define IO_LOOP_H
@@ -92,6 +92,27 @@ void loop_watch_del(struct loop *loop, struct loop_watch *watch);
 /* Someone waits for an answer from outside: while the sum is above zero the
  * loop is readier to poll before it sleeps. */
 void loop_expect(struct loop *loop, int delta);
+
+/*
+ * A guest: a thread that waits for what a loop will bring, and runs the loop
+ * itself meanwhile, so that nobody has to be woken for it. The loop's own
+ * thread stays away while there are guests and until none has come for
+ * GUEST_AWAY_NS, since they mostly come again and again.
+ *
+ *   loop_enter(); while (... && loop_turn()) ...; loop_leave();
+ *
+ * One guest runs the loop at a time: the one that came last, whose event is the
+ * next to be expected. Inside it is as on the loop's thread.
+ */
+#define GUEST_AWAY_NS 2000000u
+/* False on a loop's thread, or a guest's: it cannot wait for itself. */
+bool loop_enter(struct loop *loop) MUST_USE;
+/* One turn, which sleeps until deadline_ns of clock_ns() at most; 0: none.
+ * False when another guest wants to have the loop. */
+bool loop_turn(struct loop *loop, uint64_t deadline_ns);
+void loop_leave(struct loop *loop);
+/* Any thread: the turn under way, or else the next one, does not sleep. */
+void loop_nudge(struct loop *loop);
 
 /* Memory that whoever reads a socket on this loop may use until it returns. */
 #define LOOP_SCRATCH ((size_t)64 << 10)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -230,6 +231,120 @@ static void test_loop_group_takes_turns(void **state)
     assert_ptr_equal(first, loop_group_next(group));
 }
 
+static void count_one(void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* The errand is run by whoever runs the loop. */
+static void *post_one(void *arg)
+{
+    on_loop(count_one, arg);
+    return NULL;
+}
+
+static void test_guest_runs_the_loop(void **state)
+{
+    pthread_t other;
+    int ran = 0;
+
+    assert_true(loop_enter(loop));
+    assert_true(loop_inside(loop));
+    assert_int_equal(pthread_create(&other, NULL, post_one, &ran), 0);
+    while (!ran)
+        loop_turn(loop, 0);
+    loop_leave(loop);
+    assert_false(loop_inside(loop));
+    pthread_join(other, NULL);
+    assert_int_equal(ran, 1);
+}
+
+static void test_loop_goes_on_when_the_guest_is_gone(void **state)
+{
+    int ran = 0;
+
+    for (int i = 0; i < 100; i++) {
+        assert_true(loop_enter(loop));
+        loop_turn(loop, clock_ns());
+        loop_leave(loop);
+    }
+    on_loop(count_one, &ran); /* nobody else would run it */
+    assert_int_equal(ran, 1);
+}
+
+static void *nudge(void *arg)
+{
+    loop_nudge(loop);
+    return NULL;
+}
+
+static void test_guest_is_nudged_and_has_a_deadline(void **state)
+{
+    uint64_t begin = clock_ns();
+    pthread_t other;
+
+    assert_true(loop_enter(loop));
+    loop_turn(loop, begin + 3000000);
+    assert_true(clock_ns() >= begin + 3000000);
+    assert_int_equal(pthread_create(&other, NULL, nudge, NULL), 0);
+    loop_turn(loop, 0);
+    loop_leave(loop);
+    pthread_join(other, NULL);
+}
+
+static void *enter_late(void *arg)
+{
+    assert_true(loop_enter(loop));
+    loop_turn(loop, clock_ns());
+    loop_leave(loop);
+    return NULL;
+}
+
+static void test_last_guest_gets_the_loop(void **state)
+{
+    pthread_t other;
+    int ran = 0;
+
+    assert_true(loop_enter(loop));
+    assert_false(loop_enter(loop)); /* it cannot wait for itself */
+    assert_int_equal(pthread_create(&other, NULL, enter_late, NULL), 0);
+    while (loop_turn(loop, 0))
+        ;
+    loop_leave(loop);
+    pthread_join(other, NULL);
+    on_loop(count_one, &ran);
+    assert_int_equal(ran, 1);
+}
+
+#define GUEST_ROUNDS 3000
+
+static atomic_bool guests_end;
+
+static void *visit(void *arg)
+{
+    while (!atomic_load(&guests_end))
+        if (loop_enter(loop)) {
+            loop_turn(loop, clock_ns() + 1000000);
+            loop_leave(loop);
+        }
+    return NULL;
+}
+
+static void test_nothing_is_lost_while_guests_come_and_go(void **state)
+{
+    pthread_t guests[2];
+    int ran = 0;
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&guests[i], NULL, visit, NULL), 0);
+    for (int i = 0; i < GUEST_ROUNDS; i++)
+        on_loop(count_one, &ran);
+    atomic_store(&guests_end, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(guests[i], NULL);
+    assert_int_equal(ran, GUEST_ROUNDS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +353,11 @@ int main(void)
         cmocka_unit_test(test_loop_runs_hooks_at_the_end_of_turns),
         cmocka_unit_test(test_loop_forgets_a_deleted_watch_at_once),
         cmocka_unit_test(test_loop_group_takes_turns),
+        cmocka_unit_test(test_guest_runs_the_loop),
+        cmocka_unit_test(test_loop_goes_on_when_the_guest_is_gone),
+        cmocka_unit_test(test_guest_is_nudged_and_has_a_deadline),
+        cmocka_unit_test(test_nothing_is_lost_while_guests_come_and_go),
+        cmocka_unit_test(test_last_guest_gets_the_loop),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

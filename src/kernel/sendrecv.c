@@ -30,6 +30,7 @@ static enum mst_code transfer_init(struct op_node *n, struct status *st)
         return status_set(st, MST_INVALID_ARGUMENT,
                           "Invalid  rendezvous key: %.1000s", text);
     t->prefix_len = strlen(text) - strlen("0:0");
+    t->key.late = op_attr_bool(n, "_late");
     n->state = t;
     return MST_OK;
 }
@@ -52,6 +53,7 @@ static void key_of(const struct op_ctx *c, char *room, struct rdv_key *ret)
     ret->len = n;
     ret->hash = hash_bytes(room, n, HASH_SEED);
     ret->src_device = room;
+    ret->dst_device = room + (t->key.dst_device - t->key.text);
 }
 
 static enum mst_code send_run(struct op_ctx *c)
@@ -110,7 +112,7 @@ static enum mst_code recv_run(struct op_ctx *c)
     .name = text, .in = "tensor: T",                                           \
     .attr = "T: type; tensor_name: string; send_device: string; "              \
             "send_device_incarnation: int; recv_device: string; "              \
-            "client_terminated: bool = false",                                 \
+            "client_terminated: bool = false; _late: bool = false",            \
     .kind = OP_SEND, .flags = OP_STATEFUL, .init = transfer_init,              \
     .kernel = (const struct op_kernel[])                                       \
     {                                                                          \
@@ -124,7 +126,7 @@ static enum mst_code recv_run(struct op_ctx *c)
     .name = text, .out = "tensor: tensor_type",                                \
     .attr = "tensor_type: type; tensor_name: string; send_device: string; "    \
             "send_device_incarnation: int; recv_device: string; "              \
-            "client_terminated: bool = false",                                 \
+            "client_terminated: bool = false; _late: bool = false",            \
     .kind = OP_RECV, .flags = OP_STATEFUL | OP_ASYNC, .key = "tensor_type",    \
     .init = transfer_init, .kernel = (const struct op_kernel[])                \
     {                                                                          \

@@ -25,5 +25,8 @@ bool rdv_key_parse(const char *text, size_t len, struct rdv_key *ret)
     ret->hash = hash_bytes(text, len, HASH_SEED);
     ret->src_device = text;
     ret->src_device_len = (size_t)(part[1] - 1 - text);
+    ret->dst_device = part[2];
+    ret->dst_device_len = (size_t)(part[3] - 1 - part[2]);
+    ret->late = false;
     return true;
 }

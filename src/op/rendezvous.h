@@ -18,6 +18,10 @@ struct rdv_key {
     uint64_t hash;          /* hash_bytes of the text */
     const char *src_device; /* parts of the text, not terminated */
     size_t src_device_len;
+    const char *dst_device;
+    size_t dst_device_len;
+    bool late; /* the value is that of the moment of the receive, not the send:
+                  a reference variable that is changed in between */
 };
 
 struct rdv_recv {
@@ -40,6 +44,9 @@ struct rendezvous_ops {
      * thread. The key need not outlive the call. */
     void (*recv)(struct rendezvous *r, const struct rdv_key *key,
                  struct rdv_recv *recv);
+    /* The thread that sent has nothing else to do for the step now: what was
+     * held back to travel together goes. May be NULL. */
+    void (*flush)(struct rendezvous *r);
 };
 
 struct rendezvous {

@@ -464,3 +464,11 @@ struct loop *rpc_channel_loop(const struct rpc_channel *channel)
 {
     return channel->loop;
 }
+
+bool rpc_channel_addr(const struct rpc_channel *channel, struct addr *ret)
+{
+    if (channel->state != CHANNEL_READY)
+        return false;
+    *ret = channel->addrs[channel->addr_at];
+    return true;
+}

@@ -19,6 +19,7 @@
 #define RPC_CHANNEL_H
 
 #include "base/status.h"
+#include "io/addr.h"
 #include "io/loop.h"
 #include "rpc/msg.h"
 #include "rpc/place.h"
@@ -49,6 +50,8 @@ bool rpc_channel_is_shared(const struct rpc_channel *channel);
 void rpc_channel_close(struct rpc_channel *channel, void (*closed)(void *arg),
                        void *arg);
 const char *rpc_channel_target(const struct rpc_channel *channel);
+/* Where it is connected to; on its loop. False when it is not. */
+bool rpc_channel_addr(const struct rpc_channel *channel, struct addr *ret);
 struct loop *rpc_channel_loop(const struct rpc_channel *channel);
 /* Adds what went over it so far. */
 void rpc_channel_bytes(struct rpc_channel *channel, uint64_t *in,

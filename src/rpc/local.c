@@ -27,29 +27,6 @@ void rpc_local_unref(struct rpc_local *l)
     mem_free(l);
 }
 
-/* The message in one piece. */
-static bool flatten(struct rpc_msg *m, struct rpc_data *ret)
-{
-    const struct rpc_piece *p = rpc_msg_pieces(m);
-    uint8_t *at;
-
-    *ret = (struct rpc_data){ .len = m->len };
-    if (!m->no_memory && m->count == 1 && p->data && p->owner) {
-        ret->data = p->data;
-        ret->owner = buffer_ref(p->owner);
-        return true;
-    }
-    ret->owner = m->no_memory ? NULL : buffer_new(m->len);
-    if (!ret->owner)
-        return false;
-    ret->data = at = ret->owner->data;
-    for (uint32_t i = 0; i < m->count; i++) {
-        memcpy(at, rpc_piece_data(m, &p[i]), p[i].len);
-        at += p[i].len;
-    }
-    return true;
-}
-
 static void finish(struct rpc_local *l, const struct rpc_data *msg)
 {
     struct rpc_reply reply = { .status = &l->base.st,
@@ -69,7 +46,7 @@ static void answered(struct call_local *base, struct rpc_msg *msg)
     struct rpc_local *l = CONTAINER(base, struct rpc_local, base);
     struct rpc_data data = { 0 };
 
-    if (!base->st.code && !flatten(msg, &data))
+    if (!base->st.code && !rpc_msg_flatten(msg, &data))
         status_set(&base->st, MST_RESOURCE_EXHAUSTED, "the reply is too large");
     finish(l, &data);
     buffer_unref(data.owner);
@@ -109,7 +86,7 @@ struct rpc_local *rpc_local_call(struct rpc_server *server,
     l->path = rq->path;
     l->done = rq->done;
     l->arg = rq->arg;
-    if (!flatten(rq->msg, &l->request))
+    if (!rpc_msg_flatten(rq->msg, &l->request))
         status_set(&l->base.st, MST_RESOURCE_EXHAUSTED,
                    "the request is too large");
     rpc_msg_done(rq->msg);

@@ -138,3 +138,25 @@ void rpc_msg_move(struct rpc_msg *dst, struct rpc_msg *src)
     memcpy(dst->bytes, src->bytes, src->used);
     rpc_msg_init(src);
 }
+
+bool rpc_msg_flatten(struct rpc_msg *m, struct rpc_data *ret)
+{
+    const struct rpc_piece *p = rpc_msg_pieces(m);
+    uint8_t *at;
+
+    *ret = (struct rpc_data){ .len = m->len };
+    if (!m->no_memory && m->count == 1 && p->data && p->owner) {
+        ret->data = p->data;
+        ret->owner = buffer_ref(p->owner);
+        return true;
+    }
+    ret->owner = m->no_memory ? NULL : buffer_new(m->len);
+    if (!ret->owner)
+        return false;
+    ret->data = at = ret->owner->data;
+    for (uint32_t i = 0; i < m->count; i++) {
+        memcpy(at, rpc_piece_data(m, &p[i]), p[i].len);
+        at += p[i].len;
+    }
+    return true;
+}

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "base/buffer.h"
+#include "rpc/place.h"
 
 #define RPC_MSG_INLINE 256
 #define RPC_MSG_PIECES 4
@@ -65,6 +66,10 @@ static inline const uint8_t *rpc_piece_data(const struct rpc_msg *m,
 {
     return p->data ? p->data : m->bytes + p->at;
 }
+
+/* The whole in one piece, with a reference of its owner; false when there is
+ * no memory for it. */
+bool rpc_msg_flatten(struct rpc_msg *m, struct rpc_data *ret) MUST_USE;
 
 /* dst, which holds nothing, becomes src; src becomes empty. */
 void rpc_msg_move(struct rpc_msg *dst, struct rpc_msg *src);

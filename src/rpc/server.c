@@ -126,6 +126,15 @@ void rpc_server_add(struct rpc_server *server, const struct rpc_method *methods,
     }
 }
 
+void rpc_server_lanes(struct rpc_server *server,
+                      void (*lane)(struct loop *loop, int fd, void *arg),
+                      void *arg)
+{
+    CHECK(!server->listeners);
+    server->config.lane = lane;
+    server->config.lane_arg = arg;
+}
+
 static void run_accept(struct loop_task *task)
 {
     struct delivery *d = CONTAINER(task, struct delivery, task);

@@ -48,6 +48,12 @@ void rpc_server_free(struct rpc_server *server);
 void rpc_server_add(struct rpc_server *server, const struct rpc_method *methods,
                     size_t count, void *arg);
 
+/* Before the server listens: who takes connections that are lanes (lane.h), on
+ * their loop, until the server has stopped. The socket is theirs. */
+void rpc_server_lanes(struct rpc_server *server,
+                      void (*lane)(struct loop *loop, int fd, void *arg),
+                      void *arg);
+
 /* "host:port", "1.2.3.4:0", "[::1]:port", or ":port" for all addresses, by IPv6
  * and IPv4 where the host has both. Port 0 lets the kernel choose. May be
  * called for several addresses. */

@@ -11,8 +11,7 @@
 
 #include "base/mem.h"
 #include "io/socket.h"
-
-#define HELLO_NS ((uint64_t)30 * 1000000000u)
+#include "rpc/door.h"
 
 static void check_empty(struct shard *sh)
 {
@@ -113,7 +112,7 @@ static void name_peer(struct server_conn *c, int fd)
         addr_print(&a, c->peer);
 }
 
-void shard_accept(struct shard *sh, int fd)
+void shard_accept_h2(struct shard *sh, int fd)
 {
     struct server_conn *c = MEM_NEW(struct server_conn);
     struct h2_opts opts = {
@@ -137,9 +136,17 @@ void shard_accept(struct shard *sh, int fd)
     h2_count(&sh->conn_count, 1);
     h2_count(&sh->conn_total, 1);
     c->hello.fire = on_hello_late;
-    loop_timer_set(sh->loop, &c->hello, loop_now_ns(sh->loop) + HELLO_NS);
+    loop_timer_set(sh->loop, &c->hello, loop_now_ns(sh->loop) + SHARD_HELLO_NS);
     if (sh->stopping)
         conn_drain(c);
+}
+
+void shard_accept(struct shard *sh, int fd)
+{
+    if (sh->config->lane && !sh->stopping)
+        door_accept(sh, fd);
+    else
+        shard_accept_h2(sh, fd);
 }
 
 static void on_grace_over(struct loop_timer *timer)
@@ -158,6 +165,7 @@ void shard_stop(struct shard *sh, uint64_t grace_ms)
     if (sh->emptied)
         return;
     sh->stopping = true;
+    door_close(sh);
     for (struct server_conn *c = sh->conns; c && !again; c = c->next)
         conn_drain(c);
     loop_timer_set(sh->loop, &sh->grace,

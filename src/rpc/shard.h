@@ -23,12 +23,19 @@ struct server_method {
 struct server_config {
     struct map methods; /* path -> struct server_method */
     size_t request_max;
+    /* Takes a socket that a lane comes by; NULL: there are none. */
+    void (*lane)(struct loop *loop, int fd, void *arg);
+    void *lane_arg;
 };
+
+/* What a peer may take to say who it is. */
+#define SHARD_HELLO_NS ((uint64_t)30 * 1000000000u)
 
 struct shard {
     const struct server_config *config;
     struct loop *loop;
     struct server_conn *conns;
+    struct door_guest *guests;
     struct rpc_call *free_calls;
     unsigned free_count;
     struct rpc_call *locals; /* calls without a connection */
@@ -54,8 +61,9 @@ void shard_init(struct shard *sh, struct loop *loop,
                 const struct server_config *config);
 /* After it has become empty. */
 void shard_done(struct shard *sh);
-/* Takes the socket. */
+/* Takes the socket of whoever it is; of one that is known to speak HTTP/2. */
 void shard_accept(struct shard *sh, int fd);
+void shard_accept_h2(struct shard *sh, int fd);
 /* Drains for up to grace_ms; then empty() is called. Again: a new grace. */
 void shard_stop(struct shard *sh, uint64_t grace_ms);
 /* A call is gone; conn is NULL if it had none. */

@@ -1,30 +1,9 @@
-#include "server/exchange.h"
-
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/device.h"
 #include "base/mem.h"
-#include "base/rng.h"
-#include "server/message.h"
-
-#define BUCKETS 64
-
-/* A value that nobody asked for yet, or someone who waits for one. */
-struct entry {
-    struct entry *next;
-    struct buffer *memory; /* this very piece */
-    uint64_t hash;
-    struct tensor value;
-    bool dead;
-    struct rdv_recv *recv; /* a local receive waits */
-    struct waiter *waiter; /* a call waits */
-    size_t key_len;
-    char key[];
-};
+#include "server/exchange_state.h"
+#include "server/push.h"
+#include "server/quick.h"
 
 /* A RecvTensor call that waits. The call's hooks hold one reference. */
 struct waiter {
@@ -34,54 +13,9 @@ struct waiter {
     uint64_t hash;
 };
 
-/* A RecvTensor that this task asks of another. */
-struct asking {
-    struct asking *prev, *next; /* in x->asked, under x->lock */
-    struct exchange *x;
-    struct rdv_recv *recv;
-    struct rpc_client_call *call; /* under x->lock; NULL until it is known */
-    struct peers_wait *wait;      /* under x->lock: for the task to be known */
-    struct rpc_channel *channel;
-    struct recv_tensor_answer answer;
-    struct exchange_transfer *transfer;
-    bool cancelled; /* under x->lock */
-};
-
-struct exchange {
-    struct rendezvous base;
-    atomic_int refs;
-    int64_t step_id;
-    pthread_mutex_t lock;
-    char *task; /* NULL until bound */
-    struct peers *peers;
-    const void *owner; /* which session's; only compared */
-    bool aborted, calls_aborted;
-    struct status *why; /* of aborted */
-    int count;
-    struct entry *bucket[BUCKETS];
-    struct asking asked; /* head of a ring */
-    void (*orphaned)(void *arg, struct exchange *x);
-    void *arg;
-};
-
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static void (*log_fn)(void *, struct exchange_transfer *);
-static void *log_arg;
-static atomic_bool log_on;
-
-void exchange_set_log(void (*fn)(void *arg, struct exchange_transfer *taken),
-                      void *arg)
-{
-    pthread_mutex_lock(&log_lock);
-    log_fn = fn;
-    log_arg = arg;
-    pthread_mutex_unlock(&log_lock);
-    atomic_store(&log_on, fn != NULL);
-}
-
 /* ---- entries ---- */
 
-static struct entry *entry_new(const struct rdv_key *key)
+struct entry *exchange_entry_new(const struct rdv_key *key)
 {
     struct buffer *memory = buffer_new(sizeof(struct entry) + key->len);
     struct entry *e;
@@ -95,10 +29,16 @@ static struct entry *entry_new(const struct rdv_key *key)
     return e;
 }
 
-static void entry_free(struct entry *e)
+void exchange_entry_free(struct entry *e)
 {
     tensor_unref(&e->value);
+    lane_unref(e->lane);
     buffer_unref(e->memory);
+}
+
+static bool is_value(const struct entry *e)
+{
+    return !e->recv && !e->waiter && !e->lane;
 }
 
 static bool entry_is(const struct entry *e, uint64_t hash, const char *key,
@@ -109,16 +49,16 @@ static bool entry_is(const struct entry *e, uint64_t hash, const char *key,
 
 /* Under lock: takes the first entry of that key which is (or is not) a value.
  */
-static struct entry *take(struct exchange *x, const struct rdv_key *key,
-                          bool value)
+struct entry *exchange_take(struct exchange *x, const struct rdv_key *key,
+                            bool value)
 {
-    struct entry **at = &x->bucket[key->hash % BUCKETS];
+    struct entry **at = &x->bucket[key->hash % EXCHANGE_BUCKETS];
 
     for (; *at; at = &(*at)->next) {
         struct entry *e = *at;
 
         if (entry_is(e, key->hash, key->text, key->len) &&
-            value == (!e->recv && !e->waiter)) {
+            value == is_value(e)) {
             *at = e->next;
             x->count--;
             return e;
@@ -127,9 +67,9 @@ static struct entry *take(struct exchange *x, const struct rdv_key *key,
     return NULL;
 }
 
-static void put(struct exchange *x, struct entry *e)
+void exchange_put(struct exchange *x, struct entry *e)
 {
-    struct entry **at = &x->bucket[e->hash % BUCKETS];
+    struct entry **at = &x->bucket[e->hash % EXCHANGE_BUCKETS];
 
     while (*at)
         at = &(*at)->next;
@@ -174,7 +114,7 @@ static void waiter_cancelled(void *arg)
 {
     struct waiter *w = arg;
     struct exchange *x = w->x;
-    struct entry **at = &x->bucket[w->hash % BUCKETS], *e = NULL;
+    struct entry **at = &x->bucket[w->hash % EXCHANGE_BUCKETS], *e = NULL;
     struct status st = STATUS_INIT;
 
     pthread_mutex_lock(&x->lock);
@@ -188,7 +128,7 @@ static void waiter_cancelled(void *arg)
     pthread_mutex_unlock(&x->lock);
     if (!e)
         return; /* an answer is on its way */
-    entry_free(e);
+    exchange_entry_free(e);
     if (x->orphaned)
         x->orphaned(x->arg, x);
     status_set(&st, MST_CANCELLED, "RecvTensor was cancelled");
@@ -208,14 +148,14 @@ void exchange_serve(struct exchange *x, const struct rdv_key *key,
     struct waiter *w;
 
     pthread_mutex_lock(&x->lock);
-    e = take(x, key, true);
+    e = exchange_take(x, key, true);
     if (e || (x->aborted && x->calls_aborted)) {
         if (!e)
             status_copy(&why, x->why);
         pthread_mutex_unlock(&x->lock);
         if (e) {
             reply(call, &e->value, e->dead);
-            entry_free(e);
+            exchange_entry_free(e);
         } else {
             rpc_call_fail(call, &why, NULL, 0);
         }
@@ -226,21 +166,21 @@ void exchange_serve(struct exchange *x, const struct rdv_key *key,
     w->call = call;
     w->x = exchange_ref(x);
     w->hash = key->hash;
-    wait = entry_new(key);
+    wait = exchange_entry_new(key);
     wait->waiter = w;
     /* Before anyone can find it. */
     rpc_call_hooks(call, waiter_cancelled, waiter_over, w);
-    put(x, wait);
+    exchange_put(x, wait);
     pthread_mutex_unlock(&x->lock);
 }
 
 /* ---- send ---- */
 
-static enum mst_code send_value(struct rendezvous *r, const struct rdv_key *key,
-                                struct tensor *value, bool dead,
-                                struct status *st)
+/* Puts the value under its key, or hands it to who waits. */
+enum mst_code exchange_put_value(struct exchange *x, const struct rdv_key *key,
+                                 struct tensor *value, bool dead,
+                                 struct status *st)
 {
-    struct exchange *x = CONTAINER(r, struct exchange, base);
     struct entry *e;
 
     pthread_mutex_lock(&x->lock);
@@ -249,12 +189,12 @@ static enum mst_code send_value(struct rendezvous *r, const struct rdv_key *key,
         pthread_mutex_unlock(&x->lock);
         return st->code;
     }
-    e = take(x, key, false);
+    e = exchange_take(x, key, false);
     if (!e) {
-        e = entry_new(key);
+        e = exchange_entry_new(key);
         tensor_move(&e->value, value);
         e->dead = dead;
-        put(x, e);
+        exchange_put(x, e);
         pthread_mutex_unlock(&x->lock);
         return MST_OK;
     }
@@ -262,19 +202,41 @@ static enum mst_code send_value(struct rendezvous *r, const struct rdv_key *key,
     if (e->waiter) {
         answer_waiter(e->waiter, value, dead);
         tensor_unref(value);
+    } else if (e->lane) {
+        push_send(e->lane, QUICK_PUSH, x->step_id, key, value, dead);
+        lane_flush(e->lane);
+        tensor_unref(value);
     } else {
         tensor_move(&e->recv->value, value);
         e->recv->dead = dead;
         e->recv->done(e->recv, MST_OK);
     }
-    entry_free(e);
+    exchange_entry_free(e);
     return MST_OK;
+}
+
+static enum mst_code send_value(struct rendezvous *r, const struct rdv_key *key,
+                                struct tensor *value, bool dead,
+                                struct status *st)
+{
+    struct exchange *x = CONTAINER(r, struct exchange, base);
+    struct lane *lane = exchange_lane(x, key->dst_device, key->dst_device_len);
+
+    if (!lane || key->late)
+        return exchange_put_value(x, key, value, dead, st);
+    exchange_send(x, lane, key, value, dead);
+    return MST_OK;
+}
+
+static void flush(struct rendezvous *r)
+{
+    exchange_flush(CONTAINER(r, struct exchange, base));
 }
 
 /* ---- receive ---- */
 
-static enum mst_code recv_failed(struct rdv_recv *recv,
-                                 const struct status *why)
+enum mst_code exchange_recv_failed(struct rdv_recv *recv,
+                                   const struct status *why)
 {
     enum mst_code code = status_copy(recv->st, why);
 
@@ -289,251 +251,47 @@ static void recv_local(struct exchange *x, const struct rdv_key *key,
     struct entry *e;
 
     pthread_mutex_lock(&x->lock);
-    e = take(x, key, true);
+    e = exchange_take(x, key, true);
     if (!e && x->aborted) {
         status_copy(&why, x->why);
         pthread_mutex_unlock(&x->lock);
-        recv_failed(recv, &why);
+        exchange_recv_failed(recv, &why);
         return;
     }
     if (!e) {
-        e = entry_new(key);
+        e = exchange_entry_new(key);
         e->recv = recv;
-        put(x, e);
+        exchange_put(x, e);
         pthread_mutex_unlock(&x->lock);
         return;
     }
     pthread_mutex_unlock(&x->lock);
     tensor_move(&recv->value, &e->value);
     recv->dead = e->dead;
-    entry_free(e);
+    exchange_entry_free(e);
     recv->done(recv, MST_OK);
 }
 
-static bool asking_place(void *arg, const uint8_t *head, size_t have,
-                         size_t total, struct rpc_place *ret)
+static bool is_here(const struct exchange *x, const struct rdv_key *key)
 {
-    struct asking *a = arg;
+    size_t len = strlen(x->task);
 
-    return recv_tensor_place(&a->answer, head, have, total, ret);
-}
-
-static void log_transfer(struct asking *a)
-{
-    struct exchange_transfer *t = a->transfer;
-
-    if (!t)
-        return;
-    t->end_us = clock_wall_us();
-    if (tensor_set(&a->answer.tensor))
-        t->bytes = tensor_bytes(&a->answer.tensor);
-    pthread_mutex_lock(&log_lock);
-    if (log_fn) {
-        log_fn(log_arg, t);
-        t = NULL;
-    }
-    pthread_mutex_unlock(&log_lock);
-    mem_free(t);
-}
-
-static void asking_done(const struct rpc_reply *reply, void *arg)
-{
-    struct asking *a = arg;
-    struct exchange *x = a->x;
-    struct rdv_recv *recv = a->recv;
-    struct rpc_client_call *call;
-    enum mst_code code;
-
-    pthread_mutex_lock(&x->lock);
-    a->prev->next = a->next;
-    a->next->prev = a->prev;
-    call = a->call;
-    a->call = NULL;
-    if (a->cancelled && x->why)
-        code = status_copy(recv->st, x->why);
-    else
-        code = status_copy(recv->st, reply->status);
-    pthread_mutex_unlock(&x->lock);
-    if (!code)
-        code = recv_tensor_finish(&a->answer, &reply->msg, &reply->placed,
-                                  recv->st);
-    log_transfer(a);
-    if (!code) {
-        recv->dead = a->answer.dead;
-        tensor_move(&recv->value, &a->answer.tensor);
-    } else {
-        tensor_unref(&a->answer.tensor);
-    }
-    rpc_client_call_unref(call);
-    rpc_channel_unref(a->channel);
-    mem_give(a);
-    recv->done(recv, code);
-    exchange_unref(x);
-}
-
-static struct exchange_transfer *start_transfer(struct exchange *x,
-                                                const struct rdv_key *key)
-{
-    struct exchange_transfer *t;
-
-    if (!atomic_load_explicit(&log_on, memory_order_relaxed))
-        return NULL;
-    t = mem_new(sizeof(*t) + key->len + 1);
-    memcpy(t->key, key->text, key->len);
-    t->step_id = x->step_id;
-    t->start_us = clock_wall_us();
-    return t;
-}
-
-/* Under x->lock, which done() takes: the call cannot be over before. */
-static void asking_call(struct asking *a, const char *key, size_t len)
-{
-    struct rpc_msg m;
-
-    rpc_msg_init(&m);
-    recv_tensor_put_request(&m, a->x->step_id,
-                            (struct message_text){ key, len },
-                            (int64_t)rng_u64());
-    a->call = rpc_channel_call(
-        a->channel, &(struct rpc_request){ .path = "/tensorflow.WorkerService/"
-                                                   "RecvTensor",
-                                           .msg = &m,
-                                           .place = asking_place,
-                                           .done = asking_done,
-                                           .arg = a });
-}
-
-/* With x->lock held; NULL, without it, when the step has been aborted. */
-static struct asking *asking_new(struct exchange *x, const struct rdv_key *key,
-                                 struct rdv_recv *recv)
-{
-    struct asking *a;
-
-    pthread_mutex_lock(&x->lock);
-    if (x->aborted) {
-        struct status why;
-
-        status_copy(&why, x->why);
-        pthread_mutex_unlock(&x->lock);
-        recv_failed(recv, &why);
-        return NULL;
-    }
-    a = MEM_TAKE(struct asking);
-    a->x = exchange_ref(x);
-    a->recv = recv;
-    a->transfer = start_transfer(x, key);
-    a->prev = x->asked.prev;
-    a->next = &x->asked;
-    a->prev->next = a;
-    x->asked.prev = a;
-    return a;
-}
-
-static void ask(struct exchange *x, struct rpc_channel *channel,
-                const struct rdv_key *key, struct rdv_recv *recv)
-{
-    struct asking *a = asking_new(x, key, recv);
-
-    if (!a) {
-        rpc_channel_unref(channel);
-        return;
-    }
-    a->channel = channel;
-    asking_call(a, key->text, key->len);
-    pthread_mutex_unlock(&x->lock);
-}
-
-/* A receive from a task that nobody knows, but that may be about to join. */
-struct awaiting {
-    struct peers_wait wait;
-    struct asking *a;
-    struct device_name from;
-    size_t key_len;
-    char key[];
-};
-
-static void asking_unknown(struct asking *a, const struct device_name *from)
-{
-    struct status st;
-
-    status_set(&st, MST_UNAVAILABLE,
-               "No worker known as /job:%s/replica:0/task:%d", from->job,
-               from->task);
-    asking_done(&(struct rpc_reply){ .status = &st }, a);
-}
-
-static void await_over(struct peers_wait *wait, struct rpc_channel *channel)
-{
-    struct awaiting *w = CONTAINER(wait, struct awaiting, wait);
-    struct asking *a = w->a;
-    struct exchange *x = a->x;
-    bool go;
-
-    pthread_mutex_lock(&x->lock);
-    a->wait = NULL;
-    go = channel && !a->cancelled;
-    a->channel = channel;
-    if (go)
-        asking_call(a, w->key, w->key_len);
-    pthread_mutex_unlock(&x->lock);
-    if (!go)
-        asking_unknown(a, &w->from);
-    mem_free(w);
-}
-
-static void await(struct exchange *x, const struct device_name *from,
-                  const struct rdv_key *key, struct rdv_recv *recv)
-{
-    struct asking *a = asking_new(x, key, recv);
-    struct awaiting *w;
-    bool waits;
-
-    if (!a)
-        return;
-    w = mem_new(sizeof(*w) + key->len);
-    w->a = a;
-    w->from = *from;
-    w->key_len = key->len;
-    memcpy(w->key, key->text, key->len);
-    w->wait.job = w->from.job;
-    w->wait.task = w->from.task;
-    w->wait.over = await_over;
-    a->wait = &w->wait;
-    waits = peers_wait(x->peers, &w->wait);
-    if (!waits)
-        a->wait = NULL;
-    pthread_mutex_unlock(&x->lock);
-    if (!waits) {
-        asking_unknown(a, from);
-        mem_free(w);
-    }
+    return key->src_device_len > len && key->src_device[len] == '/' &&
+           !memcmp(key->src_device, x->task, len);
 }
 
 static void recv_value(struct rendezvous *r, const struct rdv_key *key,
                        struct rdv_recv *recv)
 {
     struct exchange *x = CONTAINER(r, struct exchange, base);
-    size_t task_len = strlen(x->task);
-    struct rpc_channel *channel;
-    struct device_name d;
+    struct lane *lane = exchange_lane(x, key->src_device, key->src_device_len);
 
-    if (key->src_device_len > task_len &&
-        !memcmp(key->src_device, x->task, task_len) &&
-        key->src_device[task_len] == '/') {
+    if (lane && key->late)
+        exchange_send_pull(x, key, lane);
+    if (lane || is_here(x, key))
         recv_local(x, key, recv);
-        return;
-    }
-    if (!device_parse(key->src_device, key->src_device_len, &d)) {
-        recv->done(recv, status_set(recv->st, MST_INVALID_ARGUMENT,
-                                    "Invalid  rendezvous key: %.*s",
-                                    (int)key->len, key->text));
-        return;
-    }
-    channel = peers_channel(x->peers, d.job, d.task);
-    if (channel)
-        ask(x, channel, key, recv);
     else
-        await(x, &d, key, recv);
+        exchange_ask(x, key, recv);
 }
 
 /* ---- abort ---- */
@@ -543,13 +301,13 @@ static struct entry *take_waiting(struct exchange *x, bool calls)
 {
     struct entry *list = NULL;
 
-    for (int i = 0; i < BUCKETS; i++) {
+    for (int i = 0; i < EXCHANGE_BUCKETS; i++) {
         struct entry **at = &x->bucket[i];
 
         while (*at) {
             struct entry *e = *at;
 
-            if (!e->recv && !(e->waiter && calls)) {
+            if (!e->recv && !e->lane && !(e->waiter && calls)) {
                 at = &e->next;
                 continue;
             }
@@ -559,13 +317,7 @@ static struct entry *take_waiting(struct exchange *x, bool calls)
             list = e;
         }
     }
-    for (struct asking *a = x->asked.next; a != &x->asked; a = a->next) {
-        a->cancelled = true;
-        if (a->wait)
-            peers_wait_end(a->wait);
-        else if (a->call)
-            rpc_client_call_cancel(a->call);
-    }
+    exchange_ask_cancel(x);
     return list;
 }
 
@@ -590,9 +342,9 @@ void exchange_abort(struct exchange *x, const struct status *st, bool calls)
         list = e->next;
         if (e->waiter)
             fail_waiter(e->waiter, &why);
-        else
-            recv_failed(e->recv, &why);
-        entry_free(e);
+        else if (e->recv)
+            exchange_recv_failed(e->recv, &why);
+        exchange_entry_free(e);
     }
 }
 
@@ -608,9 +360,10 @@ bool exchange_is_empty(struct exchange *x)
 
 /* ---- the whole ---- */
 
-static const struct rendezvous_ops exchange_ops = { send_value, recv_value };
+static const struct rendezvous_ops exchange_ops = { send_value, recv_value,
+                                                    flush };
 
-struct exchange *exchange_new(int64_t step_id,
+struct exchange *exchange_new(int64_t step_id, struct pool *pool,
                               void (*orphaned)(void *arg, struct exchange *x),
                               void *arg)
 {
@@ -619,6 +372,7 @@ struct exchange *exchange_new(int64_t step_id,
     x->base.ops = &exchange_ops;
     atomic_init(&x->refs, 1);
     x->step_id = step_id;
+    x->pool = pool;
     x->orphaned = orphaned;
     x->arg = arg;
     pthread_mutex_init(&x->lock, NULL);
@@ -636,14 +390,18 @@ void exchange_unref(struct exchange *x)
 {
     if (!x || atomic_fetch_sub(&x->refs, 1) != 1)
         return;
-    for (int i = 0; i < BUCKETS; i++)
+    for (int i = 0; i < EXCHANGE_BUCKETS; i++)
         while (x->bucket[i]) {
             struct entry *e = x->bucket[i];
 
             x->bucket[i] = e->next;
             CHECK(!e->recv && !e->waiter);
-            entry_free(e);
+            exchange_entry_free(e);
         }
+    for (int i = 0; i < x->pushed_count; i++)
+        lane_unref(x->pushed[i].lane);
+    if (x->pushed != x->few)
+        mem_give(x->pushed);
     peers_unref(x->peers);
     pthread_mutex_destroy(&x->lock);
     mem_give(x->task);

@@ -7,6 +7,10 @@
  *             of another task's: asks that task (RecvTensor)
  *   call      a RecvTensor from another task: takes the value or waits
  *
+ * Between servers of ours values are not asked for but pushed (server/quick.h):
+ * a send goes out over a lane, and what comes in by one is put as if it had
+ * been sent here.
+ *
  * It is there from the first word about the step (a RecvTensor may come before
  * RunGraph) until CleanupGraph, and counted for those who still use it.
  *
@@ -15,14 +19,16 @@
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
 
+#include "base/pool.h"
 #include "op/rendezvous.h"
+#include "rpc/lane.h"
 #include "rpc/server.h"
 #include "server/peers.h"
 
 struct exchange;
 
 /* orphaned: a call that waited here gave up; perhaps nobody is left. */
-struct exchange *exchange_new(int64_t step_id,
+struct exchange *exchange_new(int64_t step_id, struct pool *pool,
                               void (*orphaned)(void *arg, struct exchange *x),
                               void *arg);
 struct exchange *exchange_ref(struct exchange *x);
@@ -36,6 +42,18 @@ enum mst_code exchange_bind(struct exchange *x, const char *task,
                             struct peers *peers, const void *owner,
                             struct status *st) MUST_USE;
 bool exchange_owned_by(struct exchange *x, const void *owner);
+
+/* Values of this step that another task needs are pushed to it over the lane,
+ * and what it has to send is waited for, not asked for: the other side has
+ * agreed to do the same. Before anything of the step runs here. The task's
+ * name stays until then. */
+void exchange_push(struct exchange *x, const char *task, struct lane *lane);
+/* The other end of the lane wants a value as it is now, or will be. */
+void exchange_pull(struct exchange *x, const struct rdv_key *key,
+                   struct lane *lane);
+/* A value came that way. It is taken. */
+void exchange_pushed(struct exchange *x, const struct rdv_key *key,
+                     struct tensor *value, bool dead);
 
 /* A call of another task waits here; it is answered in any case. */
 void exchange_serve(struct exchange *x, const struct rdv_key *key,

@@ -230,6 +230,7 @@ struct master *master_new(const struct master_opts *opts)
     m->config = mem_copy(opts->config, opts->config_len);
     m->config_len = opts->config_len;
     m->worker = opts->worker;
+    m->quick = opts->quick;
     m->loops = opts->loops;
     m->pool = opts->pool;
     dedup_init(&m->ids);

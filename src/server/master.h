@@ -8,6 +8,7 @@
 
 #include "cluster/spec.h"
 #include "rpc/server.h"
+#include "server/quick.h"
 #include "server/worker.h"
 
 struct master;
@@ -19,6 +20,7 @@ struct master_opts {
     const void *config; /* a ConfigProto, under every session's; copied */
     size_t config_len;
     struct worker *worker; /* of the same task */
+    struct quick *quick;
     struct loop_group *loops;
     struct pool *pool;
 };

@@ -220,6 +220,9 @@ static void status_answered(struct fan *f, int i, const struct rpc_reply *reply)
     if (reply->status->code)
         return;
     read_status(c, i, &reply->msg);
+    if (c->ms->tasks[i].ours && !c->ms->tasks[i].quick)
+        c->ms->tasks[i].quick =
+            quick_peer_get(c->m->quick, c->ms->tasks[i].channel);
     pthread_mutex_lock(&f->lock);
     c->known[i] = true;
     pthread_mutex_unlock(&f->lock);

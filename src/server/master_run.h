@@ -1,6 +1,7 @@
 /*
  * A step under way, for those who run it: master_step.c runs whole steps,
- * master_partial.c those that are fed and fetched piece by piece.
+ * master_partial.c those that are fed and fetched piece by piece; what runs on
+ * other tasks is master_part.c's.
  */
 #ifndef SERVER_MASTER_RUN_H
 #define SERVER_MASTER_RUN_H
@@ -10,6 +11,13 @@
 #include "server/root_error.h"
 
 #define MASTER_CLOSED_TEXT "Session is closed."
+
+/* A part that runs on another task: by RunGraph, or by the quick path. */
+struct part_call {
+    struct rpc_client_call *rpc;
+    struct quick_side *side;
+    struct quick_call *quick;
+};
 
 /* Counted: by the call's hooks, by the step, by what is asked of others, and
  * while it is being started. */
@@ -38,7 +46,7 @@ struct master_run {
     struct status *derived;   /* under lock: the first consequence of another */
     struct pb_out stats;      /* under lock: StepStats as fields 1 */
     struct op_value *rets;    /* what was fetched */
-    struct rpc_client_call **calls; /* by part, under lock */
+    struct part_call *calls;  /* by part, under lock */
     struct master_partial *partial;
     struct loop_timer timer; /* its time is up; the call's loop's */
 };
@@ -90,6 +98,25 @@ struct master_run *master_run_direct(struct master_session *ms,
 struct compiled *master_compile(struct master_session *ms,
                                 const struct run_step_request *q, bool partial,
                                 struct compile_wait *w);
+
+/* A part has failed, on that task; see there for what follows. */
+void master_run_part_failed(struct master_run *r, int task,
+                            const struct status *st);
+
+/* ---- parts of other tasks: master_part.c ---- */
+
+/* Which of them take the quick path: those of servers with a lane. Before any
+ * of them begins. */
+void master_part_choose(struct master_run *r);
+void master_part_start(struct master_run *r, int part);
+/* What was begun over lanes is sent. */
+void master_part_flush(struct master_run *r);
+/* The step is over: what the task still keeps of it may go. */
+void master_part_cleanup(struct master_run *r, int part);
+/* Of the calls, with references of its own. */
+void master_part_copy(struct part_call *to, const struct part_call *from);
+void master_part_cancel(const struct part_call *c);
+void master_part_done(struct part_call *c);
 
 /* ---- partial runs ---- */
 

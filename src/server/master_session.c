@@ -59,6 +59,7 @@ void master_session_unref(struct master_session *ms)
         mem_free(ms->tasks[i].devices);
         if (ms->tasks[i].channel)
             rpc_channel_unref(ms->tasks[i].channel);
+        quick_peer_unref(ms->tasks[i].quick);
     }
     mem_free(ms->tasks);
     mem_free(ms->devices);
@@ -309,6 +310,7 @@ static void compile_job(struct pool_job *job)
     for (int i = 0; i < c->count; i++) {
         c->parts[i].task = k->parts.list[i].task;
         c->parts[i].transfers = k->parts.list[i].transfers;
+        c->parts[i].between = k->parts.list[i].between;
         if (c->want.keep)
             pb_put_bytes(c->graphs, 3, k->parts.list[i].graph.data,
                          k->parts.list[i].graph.len);

@@ -21,6 +21,7 @@
 #include "base/pool.h"
 #include "graph/partition.h"
 #include "rpc/channel.h"
+#include "server/quick.h"
 #include "server/worker.h"
 
 struct master_run;
@@ -32,6 +33,7 @@ struct master_task {
     int device_count, device_room;
     struct rpc_channel *channel; /* NULL: this task */
     bool ours;                   /* it runs muster */
+    struct quick_peer *quick;    /* then; NULL: there is no quick path */
 };
 
 struct master_session {
@@ -78,6 +80,7 @@ enum mst_code master_session_extend(struct master_session *ms,
 struct compiled_part {
     int task;
     bool transfers;
+    bool between;      /* some with third tasks, or after the part has ended */
     struct plan *plan; /* here */
     char *handle;      /* elsewhere */
 };

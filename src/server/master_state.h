@@ -18,6 +18,7 @@ struct master {
     uint8_t *config; /* under every session's own */
     size_t config_len;
     struct worker *worker;
+    struct quick *quick;
     struct loop_group *loops;
     struct pool *pool;
     struct dedup ids;

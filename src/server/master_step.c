@@ -25,7 +25,7 @@ void master_run_unref(struct master_run *r)
     for (int i = 0; r->rets && i < r->c->want.fetch_count; i++)
         tensor_unref(&r->rets[i].t);
     for (int i = 0; r->calls && i < r->c->count; i++)
-        rpc_client_call_unref(r->calls[i]);
+        master_part_done(&r->calls[i]);
     mem_give(r->rets);
     mem_give(r->calls);
     mem_free(r->derived);
@@ -181,32 +181,14 @@ static void answer(struct master_run *r)
 
 /* ---- the end ---- */
 
-static void cleaned(const struct rpc_reply *reply, void *arg)
-{
-    (void)reply;
-    (void)arg;
-}
-
 static void cleanup(struct master_run *r)
 {
     struct status st = STATUS_INIT;
 
-    if (!r->exchange && r->c->count <= 1 && !r->partial)
-        return;
-    for (int i = 0; i < r->c->count; i++) {
-        const struct master_task *t = &r->ms->tasks[r->c->parts[i].task];
-        struct rpc_msg m;
-
-        if (!t->channel)
-            continue;
-        rpc_msg_init(&m);
-        message_put_uint(&m, 1, (uint64_t)r->step_id);
-        rpc_client_call_unref(rpc_channel_call(
-            t->channel, &(struct rpc_request){
-                            .path = "/tensorflow.WorkerService/CleanupGraph",
-                            .msg = &m,
-                            .done = cleaned }));
-    }
+    if (!r->exchange && !r->calls && !r->partial)
+        return; /* nobody but this task knows of it */
+    for (int i = 0; i < r->c->count; i++)
+        master_part_cleanup(r, i);
     if (r->exchange) {
         status_set(&st, MST_ABORTED, "Cleanup %lld", (long long)r->step_id);
         steps_cleanup(worker_steps(r->ms->worker), r->step_id, &st);
@@ -233,7 +215,7 @@ void master_run_settle(struct master_run *r)
 /* All parts are told to stop. Once. */
 static void cancel_parts(struct master_run *r, const struct status *st)
 {
-    struct rpc_client_call **calls = NULL;
+    struct part_call *calls = NULL;
     struct step *s = NULL;
 
     pthread_mutex_lock(&r->lock);
@@ -248,18 +230,17 @@ static void cancel_parts(struct master_run *r, const struct status *st)
     if (r->calls) {
         calls = mem_array((size_t)r->c->count, sizeof(*calls));
         for (int i = 0; i < r->c->count; i++)
-            calls[i] = r->calls[i] ? rpc_client_call_ref(r->calls[i]) : NULL;
+            master_part_copy(&calls[i], &r->calls[i]);
     }
     pthread_mutex_unlock(&r->lock);
     if (s) {
         step_fail(s, st);
         step_drop(s);
     }
-    for (int i = 0; calls && i < r->c->count; i++)
-        if (calls[i]) {
-            rpc_client_call_cancel(calls[i]);
-            rpc_client_call_unref(calls[i]);
-        }
+    for (int i = 0; calls && i < r->c->count; i++) {
+        master_part_cancel(&calls[i]);
+        master_part_done(&calls[i]);
+    }
     mem_free(calls);
 }
 
@@ -288,7 +269,8 @@ static bool is_derived(const struct status *st)
  * failed on its own by then is told too. Not what fails because it was stopped,
  * nor what happens after the client has given up.
  */
-static void part_failed(struct master_run *r, int task, const struct status *st)
+void master_run_part_failed(struct master_run *r, int task,
+                            const struct status *st)
 {
     const char *name = r->ms->tasks[task].name;
     bool stopped = false;
@@ -388,7 +370,7 @@ static void step_done(void *arg, struct step *s, const struct status *st)
         stats_put(&r->stats, 1, r->ms->local->device, stats, count);
     pthread_mutex_unlock(&r->lock);
     if (st->code) {
-        part_failed(r, r->ms->own_task, st);
+        master_run_part_failed(r, r->ms->own_task, st);
     } else if (r->rets) {
         struct op_value *rets = step_results(s);
 
@@ -442,84 +424,6 @@ static void start_here(struct master_run *r, struct step *s)
     step_drop(s);
 }
 
-/* ---- parts of other tasks ---- */
-
-struct asked {
-    struct master_run *r;
-    int part;
-};
-
-static void ran_there(const struct rpc_reply *reply, void *arg)
-{
-    struct asked *a = arg;
-    struct master_run *r = a->r;
-    int task = r->c->parts[a->part].task;
-    struct status st = STATUS_INIT;
-
-    if (reply->status->code) {
-        status_copy(&st, reply->status);
-        st.worker_restarted =
-            message_is_restarted(reply->details, reply->details_len);
-    } else {
-        struct pb_in in = pb_in(reply->msg.data, reply->msg.len);
-        struct pb_field f;
-
-        while (pb_next(&in, &f)) {
-            if (f.number == 5 && f.wire == PB_VARINT)
-                st.code = (enum mst_code)f.value;
-            if (f.number == 6 && f.wire == PB_LEN)
-                snprintf(st.msg, sizeof(st.msg), "%.*s",
-                         (int)MIN(f.len, sizeof(st.msg) - 1),
-                         (const char *)f.data);
-            if (f.number == 2 && f.wire == PB_LEN) {
-                pthread_mutex_lock(&r->lock);
-                pb_put_bytes(&r->stats, 1, f.data, f.len);
-                pthread_mutex_unlock(&r->lock);
-            }
-        }
-    }
-    if (st.code)
-        part_failed(r, task, &st);
-    mem_give(a);
-    master_run_settle(r);
-    master_run_unref(r);
-}
-
-static void start_there(struct master_run *r, int part)
-{
-    const struct compiled_part *p = &r->c->parts[part];
-    struct asked *a = MEM_TAKE(struct asked);
-    struct rpc_client_call *call;
-    struct rpc_msg m;
-    bool cancelled;
-
-    a->r = master_run_ref(r);
-    a->part = part;
-    rpc_msg_init(&m);
-    run_graph_put_request(
-        &m, &(struct run_graph_request){
-                .session_handle = { r->ms->handle, strlen(r->ms->handle) },
-                .graph_handle = { p->handle ? p->handle : "",
-                                  p->handle ? strlen(p->handle) : 0 },
-                .step_id = r->step_id,
-                .request_id = (int64_t)rng_u64(),
-                .create_worker_session_called = true,
-                .store_errors = true,
-                .record_timeline = r->trace });
-    call = rpc_channel_call(
-        r->ms->tasks[p->task].channel,
-        &(struct rpc_request){ .path = "/tensorflow.WorkerService/RunGraph",
-                               .msg = &m,
-                               .done = ran_there,
-                               .arg = a });
-    pthread_mutex_lock(&r->lock);
-    r->calls[part] = call;
-    cancelled = r->cancelled;
-    pthread_mutex_unlock(&r->lock);
-    if (cancelled)
-        rpc_client_call_cancel(call);
-}
-
 /* ---- beginning ---- */
 
 enum mst_code master_run_bind(struct master_run *r, struct status *st)
@@ -545,13 +449,16 @@ void master_run_start(struct master_run *r, struct op_value *args)
                 r->c->count + 1 + (r->partial && !r->partial->released));
     if (r->c->count > 1 || !r->c->count || !r->c->parts[0].plan)
         r->calls = mem_take((size_t)r->c->count * sizeof(*r->calls));
+    if (r->calls)
+        master_part_choose(r);
     for (int i = 0; i < r->c->count; i++)
         if (r->c->parts[i].plan)
             here = prepare_here(r, r->c->parts[i].plan, args);
         else
-            start_there(r, i);
+            master_part_start(r, i);
     if (here)
         start_here(r, here);
+    master_part_flush(r); /* with what the part here had to send at once */
     master_run_settle(r);
 }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "server/quick.h"
 #include "server/reply.h"
 #include "server/worker.h"
 
@@ -368,15 +369,17 @@ static void take_sample(struct roster *r, uint64_t now_ns)
     struct roster_sample *s = &r->samples[r->ticks % ROSTER_SAMPLES];
     struct rpc_server_stats stats;
     struct worker_status w;
-    uint64_t in, out;
+    uint64_t in, out, quick_in, quick_out;
 
     rpc_server_stats(r->rpc, &stats);
     peers_bytes(worker_peers(r->worker), &in, &out);
+    quick_bytes(r->quick, &quick_in, &quick_out);
     worker_status(r->worker, &w);
     *s = (struct roster_sample){ .at_ns = now_ns,
                                  .steps = w.steps_run,
-                                 .bytes_in = stats.bytes_in + in,
-                                 .bytes_out = stats.bytes_out + out };
+                                 .bytes_in = stats.bytes_in + in + quick_in,
+                                 .bytes_out =
+                                     stats.bytes_out + out + quick_out };
 }
 
 static void on_tick(struct loop_timer *timer)
@@ -452,6 +455,7 @@ enum mst_code roster_new(const struct roster_opts *opts, struct roster **ret,
     r->started_ms = roster_wall_ms();
     r->worker = opts->worker;
     r->master = opts->master;
+    r->quick = opts->quick;
     r->loops = opts->loops;
     r->pool = opts->pool;
     r->calls.prev = r->calls.next = &r->calls;

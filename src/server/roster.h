@@ -34,6 +34,7 @@ struct roster_opts {
     int lease_s;
     struct worker *worker;
     struct master *master;
+    struct quick *quick;
     struct loop_group *loops;
     struct pool *pool;
 };

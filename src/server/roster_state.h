@@ -47,6 +47,7 @@ struct roster {
     uint64_t started_ms; /* wall clock */
     struct worker *worker;
     struct master *master;
+    struct quick *quick;
     struct loop_group *loops;
     struct pool *pool;
     struct rpc_server *rpc;

@@ -32,8 +32,13 @@ struct run {
 /* One request. Its results are collected, then it is answered. */
 struct run_call {
     atomic_int refs; /* the hooks of the call, and whoever will answer it */
+    struct run_table *table;
     struct run *run;
-    struct rpc_call *call;
+    struct rpc_call *call; /* NULL: it came over a lane */
+    struct lane *lane;
+    run_answered_fn *answered;
+    void *arg;
+    int64_t step_id;
     struct loop *loop;
     struct loop_timer grace;
     struct run_call *next; /* in run->waiting */
@@ -71,7 +76,13 @@ static struct run *run_ref(struct run *r)
 
 /* ---- answering ---- */
 
-static void call_unref(struct run_call *c)
+struct run_call *run_call_ref(struct run_call *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void run_call_unref(struct run_call *c)
 {
     if (atomic_fetch_sub(&c->refs, 1) != 1)
         return;
@@ -80,6 +91,7 @@ static void call_unref(struct run_call *c)
     pthread_mutex_destroy(&c->lock);
     if (c->run)
         run_unref(c->run);
+    lane_unref(c->lane);
     mem_give(c);
 }
 
@@ -95,11 +107,16 @@ static void answer(struct run_call *c)
 {
     struct rpc_msg m;
 
+    if (!c->call) {
+        c->answered(c->arg, c->step_id, &c->st);
+        run_call_unref(c);
+        return;
+    }
     if (c->st.code && !c->store_errors) {
         rpc_call_fail(c->call, &c->st,
                       c->st.worker_restarted ? message_restarted : NULL,
                       c->st.worker_restarted ? message_restarted_len : 0);
-        call_unref(c);
+        run_call_unref(c);
         return;
     }
     rpc_msg_init(&m);
@@ -112,7 +129,7 @@ static void answer(struct run_call *c)
     if (c->run && c->run->stats.len)
         rpc_msg_copy(&m, c->run->stats.data, c->run->stats.len);
     rpc_call_reply(c->call, &m);
-    call_unref(c);
+    run_call_unref(c);
 }
 
 /* One thing less to wait for. */
@@ -262,16 +279,15 @@ static void grace_over(struct loop_timer *timer)
     status_set(&st, MST_ABORTED, "Step %lld cancelled.  Cancelling rendezvous.",
                (long long)exchange_step_id(r->exchange));
     steps_cleanup(t->steps, exchange_step_id(r->exchange), &st);
-    call_unref(c);
+    run_call_unref(c);
     pthread_mutex_lock(&t->lock);
     t->graces--;
     pthread_cond_signal(&t->idle);
     pthread_mutex_unlock(&t->lock);
 }
 
-static void call_cancelled(void *arg)
+void run_call_cancel(struct run_call *c)
 {
-    struct run_call *c = arg;
     struct status st = STATUS_INIT;
 
     status_set(&st, MST_CANCELLED, "Step %lld cancelled.",
@@ -286,9 +302,14 @@ static void call_cancelled(void *arg)
     fail_run(c->run, &st);
 }
 
+static void call_cancelled(void *arg)
+{
+    run_call_cancel(arg);
+}
+
 static void call_over(void *arg)
 {
-    call_unref(arg);
+    run_call_unref(arg);
 }
 
 /* ---- beginning ---- */
@@ -349,7 +370,7 @@ static enum mst_code run_new(struct run_table *t,
     return rc;
 }
 
-static struct run_call *call_new(struct rpc_call *call,
+static struct run_call *call_new(struct run_table *t, struct loop *loop,
                                  const struct run_graph_request *q)
 {
     struct run_call *c =
@@ -358,8 +379,9 @@ static struct run_call *call_new(struct rpc_call *call,
 
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
-    c->call = call;
-    c->loop = rpc_call_loop(call);
+    c->table = t;
+    c->loop = loop;
+    c->step_id = q->step_id;
     c->store_errors = q->store_errors;
     while (c->fetch_count < q->recv_count &&
            run_graph_next_recv(q, &at, &c->fetch[c->fetch_count].key))
@@ -422,12 +444,13 @@ static void refuse(struct run_call *c, const struct status *st)
 void run_graph(struct run_table *t, struct rpc_call *call,
                const struct run_graph_request *q)
 {
-    struct run_call *c = call_new(call, q);
+    struct run_call *c = call_new(t, rpc_call_loop(call), q);
     struct status st = STATUS_INIT;
     bool first = true, waits = !q->is_partial || q->is_last_partial;
     struct run *r;
     enum mst_code rc;
 
+    c->call = call;
     rc = q->is_partial ? partial_run(t, q, &r, &first, &st)
                        : run_new(t, q, &r, &st);
     if (!rc) {
@@ -447,6 +470,36 @@ void run_graph(struct run_table *t, struct rpc_call *call,
         start_fetches(c);
     if (first)
         start_plan(r, q->record_timeline);
+    settle(c);
+}
+
+struct run_call *run_call_new(struct run_table *t, struct lane *lane,
+                              const struct run_graph_request *q,
+                              run_answered_fn *answered, void *arg)
+{
+    struct run_call *c = call_new(t, lane_loop(lane), q);
+
+    c->lane = lane_ref(lane);
+    c->answered = answered;
+    c->arg = arg;
+    return c;
+}
+
+void run_call_start(struct run_call *c, const struct run_graph_request *q)
+{
+    struct status st = STATUS_INIT;
+    struct run *r;
+
+    atomic_fetch_add(&c->refs, 1); /* for the answer */
+    if (run_new(c->table, q, &r, &st)) {
+        refuse(c, &st);
+        return;
+    }
+    c->run = r;
+    exchange_push(r->exchange, r->session->master_task, c->lane);
+    atomic_store(&c->left, 2);
+    await_end(r, c);
+    start_plan(r, q->record_timeline);
     settle(c);
 }
 

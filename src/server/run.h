@@ -13,6 +13,7 @@
 #ifndef SERVER_RUN_H
 #define SERVER_RUN_H
 
+#include "rpc/lane.h"
 #include "rpc/server.h"
 #include "server/message.h"
 #include "server/session.h"
@@ -36,6 +37,20 @@ void run_table_done(struct run_table *t);
 /* Answers the call in any case. Inside of its start(). */
 void run_graph(struct run_table *t, struct rpc_call *call,
                const struct run_graph_request *request);
+/* The same for a step that a master asked for over a lane: feeds and fetches
+ * nothing, and pushes what it has for the master's task. One reference for the
+ * caller; answered is called once, on any thread, from start on. */
+typedef void run_answered_fn(void *arg, int64_t step_id,
+                             const struct status *st);
+struct run_call *run_call_new(struct run_table *t, struct lane *lane,
+                              const struct run_graph_request *request,
+                              run_answered_fn *answered, void *arg);
+void run_call_start(struct run_call *c,
+                    const struct run_graph_request *request);
+/* The master has given up. On the lane's loop; once, and not after answered. */
+void run_call_cancel(struct run_call *c);
+struct run_call *run_call_ref(struct run_call *c);
+void run_call_unref(struct run_call *c);
 /* CleanupGraph: a partial run that was left is ended. */
 void run_cleanup(struct run_table *t, int64_t step_id);
 

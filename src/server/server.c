@@ -10,6 +10,7 @@
 #include "rpc/server.h"
 #include "server/master.h"
 #include "server/master_message.h"
+#include "server/quick.h"
 #include "server/roster.h"
 #include "server/worker.h"
 
@@ -23,6 +24,7 @@ struct server {
     struct rpc_server *rpc;
     struct worker *worker;
     struct master *master;
+    struct quick *quick;
     struct roster *roster;
     uint16_t port;
     struct loop_timer trim;
@@ -61,6 +63,7 @@ static void server_free(struct server *s)
     master_free(s->master);
     worker_free(s->worker);
     loop_group_free(s->loops);
+    quick_free(s->quick);
     roster_free(s->roster);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->wake);
@@ -91,6 +94,7 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                                                   .loops = s->loops,
                                                   .pool = s->pool });
     session_config_free(&config);
+    s->quick = quick_new(s->worker, s->loops);
     s->master =
         master_new(&(struct master_opts){ .job = opts->job,
                                           .task = opts->task,
@@ -98,12 +102,14 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                                           .config = opts->config,
                                           .config_len = opts->config_len,
                                           .worker = s->worker,
+                                          .quick = s->quick,
                                           .loops = s->loops,
                                           .pool = s->pool });
     s->rpc = rpc_server_new(
         &(struct rpc_server_opts){ .group = s->loops, .held = opts->held });
     worker_add_methods(s->worker, s->rpc);
     master_add_methods(s->master, s->rpc);
+    quick_add(s->quick, s->rpc);
     rc = roster_new(&(struct roster_opts){ .job = opts->job,
                                            .task = opts->task,
                                            .cluster = opts->cluster,
@@ -111,6 +117,7 @@ enum mst_code server_start(const struct server_opts *opts, struct server **ret,
                                            .lease_s = opts->lease_s,
                                            .worker = s->worker,
                                            .master = s->master,
+                                           .quick = s->quick,
                                            .loops = s->loops,
                                            .pool = s->pool },
                     &s->roster, st);
@@ -145,6 +152,11 @@ struct loop_group *server_loops(const struct server *s)
     return s->loops;
 }
 
+struct loop *server_only_loop(const struct server *s)
+{
+    return loop_group_size(s->loops) == 1 ? loop_group_at(s->loops, 0) : NULL;
+}
+
 struct rpc_server *server_rpc(const struct server *s)
 {
     return s->rpc;
@@ -170,6 +182,7 @@ void server_stop(struct server *s, uint64_t grace_ms)
     roster_stop(s->roster);
     master_stop(s->master);
     rpc_server_stop(s->rpc, grace_ms, on_stopped, s);
+    quick_stop(s->quick, grace_ms);
     pthread_mutex_lock(&s->lock);
     while (!s->stopped)
         pthread_cond_wait(&s->wake, &s->lock);

@@ -34,6 +34,8 @@ enum mst_code server_serve(struct server *s, struct status *st) MUST_USE;
 int server_port(const struct server *s);
 /* For clients in the same process. */
 struct loop_group *server_loops(const struct server *s);
+/* The loop that all connections are on, or NULL when there are several. */
+struct loop *server_only_loop(const struct server *s);
 struct rpc_server *server_rpc(const struct server *s);
 struct master *server_master(const struct server *s);
 /* Takes no new calls, lets those under way finish for grace_ms, ends the rest,

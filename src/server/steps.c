@@ -2,8 +2,9 @@
 
 #include "base/mem.h"
 
-void steps_init(struct steps *s)
+void steps_init(struct steps *s, struct pool *pool)
 {
+    s->pool = pool;
     pthread_mutex_init(&s->lock, NULL);
     map_init(&s->by_id);
 }
@@ -43,10 +44,22 @@ struct exchange *steps_get(struct steps *s, int64_t id)
     pthread_mutex_lock(&s->lock);
     x = map_get_num(&s->by_id, (uint64_t)id);
     if (!x) {
-        x = exchange_new(id, drop_orphan, s);
+        x = exchange_new(id, s->pool, drop_orphan, s);
         map_put_num(&s->by_id, (uint64_t)id, x);
     }
     exchange_ref(x);
+    pthread_mutex_unlock(&s->lock);
+    return x;
+}
+
+struct exchange *steps_find(struct steps *s, int64_t id)
+{
+    struct exchange *x;
+
+    pthread_mutex_lock(&s->lock);
+    x = map_get_num(&s->by_id, (uint64_t)id);
+    if (x)
+        exchange_ref(x);
     pthread_mutex_unlock(&s->lock);
     return x;
 }

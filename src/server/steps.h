@@ -14,12 +14,15 @@
 struct steps {
     pthread_mutex_t lock;
     struct map by_id; /* under lock; id -> exchange, one reference each */
+    struct pool *pool;
 };
 
-void steps_init(struct steps *s);
+void steps_init(struct steps *s, struct pool *pool);
 void steps_done(struct steps *s);
 /* One reference for the caller. */
 struct exchange *steps_get(struct steps *s, int64_t id);
+/* The same, but NULL when nobody has heard of it, or it is over. */
+struct exchange *steps_find(struct steps *s, int64_t id);
 /* Ends the step: what still waits gets ABORTED. */
 void steps_cleanup(struct steps *s, int64_t id, const struct status *why);
 /* The steps of a session that is gone. */

@@ -250,7 +250,7 @@ static void run_graph_start(struct rpc_call *call, void *arg)
             "The same RunGraph (Worker) request was received twice.");
         return;
     }
-    atomic_fetch_add_explicit(&w->steps_run, 1, memory_order_relaxed);
+    worker_count_step(w);
     run_graph(&w->runs, call, &q);
 }
 
@@ -516,7 +516,7 @@ struct worker *worker_new(const struct worker_opts *opts)
     pthread_mutex_init(&w->log_lock, NULL);
     pthread_mutex_init(&w->sequence_lock, NULL);
     map_init(&w->sequences);
-    steps_init(&w->steps);
+    steps_init(&w->steps, opts->pool);
     sessions_init(&w->sessions,
                   &(struct session_defaults){ .job = w->job,
                                               .task = w->task,
@@ -585,6 +585,16 @@ uint64_t worker_incarnation(const struct worker *w)
 struct sessions *worker_sessions(struct worker *w)
 {
     return &w->sessions;
+}
+
+struct run_table *worker_runs(struct worker *w)
+{
+    return &w->runs;
+}
+
+void worker_count_step(struct worker *w)
+{
+    atomic_fetch_add_explicit(&w->steps_run, 1, memory_order_relaxed);
 }
 
 struct steps *worker_steps(struct worker *w)

@@ -16,6 +16,7 @@
 #include "wire/pb.h"
 
 struct worker;
+struct run_table;
 
 struct worker_opts {
     const char *job;
@@ -39,6 +40,8 @@ int worker_cpus(const struct worker *w);
 uint64_t worker_incarnation(const struct worker *w);
 struct sessions *worker_sessions(struct worker *w);
 struct steps *worker_steps(struct worker *w);
+struct run_table *worker_runs(struct worker *w);
+void worker_count_step(struct worker *w); /* one more that was asked for */
 struct peers *worker_peers(struct worker *w);
 /* Takes the GraphDef over. The plan belongs to the caller alone. */
 enum mst_code worker_compile(struct worker *w, struct session *session,

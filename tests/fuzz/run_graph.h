@@ -40,7 +40,7 @@ static void none(struct rendezvous *r, const struct rdv_key *key,
     recv->done(recv, status_set(recv->st, MST_NOT_FOUND, "nothing"));
 }
 
-static const struct rendezvous_ops nowhere_ops = { drop, none };
+static const struct rendezvous_ops nowhere_ops = { drop, none, NULL };
 static struct rendezvous nowhere = { &nowhere_ops };
 
 static void on_failed(void *arg, const struct status *st)
