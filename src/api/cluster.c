@@ -11,16 +11,16 @@
 #include <string.h>
 
 #include "api/cluster_call.h"
+#include "api/cluster_watch.h"
 #include "api/error.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/members.h"
 #include "cluster/spec_parse.h"
 #include "proto/membership.pb-c.h"
 
 #define TIMEOUT_MS 10000
-/* Beyond what a server waits for changes: for its answer to come. */
-#define WATCH_SLACK_MS 2000
 
 struct members_box {
     struct mst_members members;
@@ -209,28 +209,51 @@ enum mst_code mst_cluster_list(const char *target, uint64_t timeout_ms,
     return MST_OK;
 }
 
+/* Waits for a message with members; the last one that came, if none has. */
+static enum mst_code wait_for_news(struct cluster_watch *w, const char *target,
+                                   uint64_t timeout_ms,
+                                   Muster__WatchResponse **ret,
+                                   struct status *st)
+{
+    uint64_t end_ms = clock_ms() + timeout_ms;
+    Muster__WatchResponse *next, *last = NULL;
+    enum mst_code rc;
+
+    do {
+        rc = cluster_watch_next(w, end_ms, &next, st);
+        if (rc || !next)
+            break;
+        control_free(last);
+        last = next;
+    } while (!last->n_members);
+    if (!rc && !last) {
+        rc = status_set(st, MST_DEADLINE_EXCEEDED, "Deadline Exceeded");
+        cluster_call_explain(target, CLUSTER_CALL_PATH(Watch), timeout_ms, st);
+    }
+    if (rc)
+        control_free(last);
+    else
+        *ret = last;
+    return rc;
+}
+
 enum mst_code mst_cluster_watch(const char *target,
                                 const struct mst_members *since,
                                 uint64_t timeout_ms, struct mst_members **ret,
                                 struct mst_error *error)
 {
-    Muster__WatchRequest rq = MUSTER__WATCH_REQUEST__INIT;
-    struct cluster_call call = { .target = target,
-                                 .path = CLUSTER_CALL_PATH(Watch),
-                                 .request = &rq.base,
-                                 .answers =
-                                     &muster__watch_response__descriptor };
+    struct cluster_watch *w = NULL;
+    struct status st = STATUS_INIT;
     Muster__WatchResponse *r;
+    enum mst_code rc;
 
-    timeout_ms = timeout_of(timeout_ms);
-    rq.wait_ms = (uint32_t)MIN(timeout_ms, UINT32_MAX);
-    if (since) {
-        rq.revision = since->revision;
-        rq.instance = since->instance;
-    }
-    if (cluster_call_one(&call, timeout_ms + WATCH_SLACK_MS))
-        return error_tell(error, &call.status);
-    r = call.answer;
+    rc = cluster_watch_open(target, since ? since->revision : 0,
+                            since ? since->instance : 0, &w, &st);
+    if (!rc)
+        rc = wait_for_news(w, target, timeout_of(timeout_ms), &r, &st);
+    cluster_watch_close(w);
+    if (rc)
+        return error_tell(error, &st);
     *ret = box(r->members, r->n_members, r->revision, r->instance);
     control_free(r);
     return MST_OK;

@@ -120,35 +120,34 @@ void cluster_call_all(struct cluster_call *calls, size_t count,
     sem_destroy(&r.over);
 }
 
-/* What the transport says is for those who know it. */
-static void explain(struct cluster_call *c, uint64_t timeout_ms)
+void cluster_call_explain(const char *target, const char *path,
+                          uint64_t timeout_ms, struct status *st)
 {
     static const char lost[] = "failed to connect to all addresses";
     static const char cause[] = "Failed to connect to remote host: ";
     const char *text;
     struct status why;
 
-    status_copy(&why, &c->status);
+    status_copy(&why, st);
     text = strstr(why.msg, cause);
     text = text ? text + strlen(cause) : why.msg;
     if (why.code == MST_UNIMPLEMENTED)
-        status_set(&c->status, why.code,
+        status_set(st, why.code,
                    "%s is not a server of muster: it does not know the call "
                    "%s. A job's members are kept by parameter servers that "
                    "run `muster serve` or muster.Server",
-                   c->target, strrchr(c->path, '/') + 1);
+                   target, strrchr(path, '/') + 1);
     else if (why.code == MST_UNAVAILABLE &&
              !strncmp(why.msg, lost, strlen(lost)))
-        status_set(&c->status, why.code, "Nobody answers at %s: %s", c->target,
-                   text);
+        status_set(st, why.code, "Nobody answers at %s: %s", target, text);
     else if (why.code == MST_DEADLINE_EXCEEDED)
-        status_set(&c->status, why.code, "%s did not answer within %g s",
-                   c->target, (double)timeout_ms / 1000);
+        status_set(st, why.code, "%s did not answer within %g s", target,
+                   (double)timeout_ms / 1000);
 }
 
 enum mst_code cluster_call_one(struct cluster_call *call, uint64_t timeout_ms)
 {
     cluster_call_all(call, 1, timeout_ms);
-    explain(call, timeout_ms);
+    cluster_call_explain(call->target, call->path, timeout_ms, &call->status);
     return call->status.code;
 }

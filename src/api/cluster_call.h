@@ -35,6 +35,11 @@ void cluster_call_all(struct cluster_call *calls, size_t count,
 MUST_USE enum mst_code cluster_call_one(struct cluster_call *call,
                                         uint64_t timeout_ms);
 
+/* What the transport says is for those who know it; this is for a person who
+ * knows the target. */
+void cluster_call_explain(const char *target, const char *path,
+                          uint64_t timeout_ms, struct status *st);
+
 /* "host:port" of a target: without "grpc://" and the blanks that people leave
  * after colons; the caller's to free. INVALID_ARGUMENT if it is none. */
 MUST_USE enum mst_code cluster_call_address(const char *target, char **ret,

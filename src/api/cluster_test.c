@@ -111,16 +111,34 @@ static void list_start(struct rpc_call *call, void *arg)
     answer(call, &r.base);
 }
 
+/* A stream: what is new at once, and then nothing for ever. */
+static void watch_cancel(void *arg)
+{
+    rpc_call_end(arg);
+}
+
 static void watch_start(struct rpc_call *call, void *arg)
 {
     Muster__WatchResponse r = MUSTER__WATCH_RESPONSE__INIT;
+    struct told *t = told_now();
+    struct rpc_msg msg;
 
     TAKE(watch, watch_request);
+    if (t->fail.code) {
+        rpc_call_fail(call, &t->fail, NULL, 0);
+        return;
+    }
+    rpc_call_hooks(call, watch_cancel, NULL, call);
+    if (t->silent)
+        return;
     r.members = members;
     r.n_members = told.watch->instance == 99 ? 0 : COUNT(members);
     r.revision = 8;
     r.instance = 99;
-    answer(call, &r.base);
+    rpc_msg_init(&msg);
+    muster__watch_response__pack(
+        &r, rpc_msg_reserve(&msg, muster__watch_response__get_packed_size(&r)));
+    rpc_call_send(call, &msg);
 }
 
 static void join_start(struct rpc_call *call, void *arg)
@@ -147,7 +165,9 @@ static const struct rpc_method methods[] = {
     { .path = "/muster.Membership/AddWorker", .start = add_start },
     { .path = "/muster.Membership/RemoveWorker", .start = remove_start },
     { .path = "/muster.Membership/List", .start = list_start },
-    { .path = "/muster.Membership/Watch", .start = watch_start },
+    { .path = "/muster.Membership/Watch",
+      .start = watch_start,
+      .streams = true },
     { .path = "/muster.Membership/Join", .start = join_start },
 };
 static const struct rpc_method broken[] = {
@@ -384,15 +404,35 @@ static void test_watch_goes_on_where_it_was(void **state)
 
     assert_int_equal(mst_cluster_watch(target, NULL, 5000, &first, NULL), 0);
     assert_int_equal(told_now()->watch->revision, 0);
-    assert_int_equal(told_now()->watch->wait_ms, 5000);
     check_members(first);
-    assert_int_equal(mst_cluster_watch(target, first, 0, &second, NULL), 0);
+    assert_int_equal(mst_cluster_watch(target, first, 3000, &second, NULL), 0);
     assert_int_equal(told_now()->watch->revision, 8);
     assert_int_equal(told_now()->watch->instance, 99);
-    assert_int_equal(told_now()->watch->wait_ms, 10000);
     assert_int_equal(second->count, 0);
+    assert_int_equal(second->revision, 8);
     mst_members_free(first);
     mst_members_free(second);
+}
+
+static void test_watch_that_fails_says_why(void **state)
+{
+    struct mst_members *all;
+    struct mst_error error;
+
+    assert_int_equal(mst_cluster_watch(nobody, NULL, 5000, &all, &error),
+                     MST_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "Nobody answers at grpc://"));
+    status_set(&told.fail, MST_ABORTED, "not now");
+    (void)told_now();
+    assert_int_equal(mst_cluster_watch(target, NULL, 5000, &all, &error),
+                     MST_ABORTED);
+    assert_string_equal(error.message, "not now");
+    status_clear(&told_now()->fail);
+    told.silent = true;
+    (void)told_now();
+    assert_int_equal(mst_cluster_watch(target, NULL, 20, &all, &error),
+                     MST_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(error.message, "did not answer within 0.02 s"));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -410,6 +450,7 @@ int main(void)
         TEST(test_list_has_all_that_is_known),
         TEST(test_join_tells_who_one_is),
         TEST(test_watch_goes_on_where_it_was),
+        TEST(test_watch_that_fails_says_why),
         cmocka_unit_test_setup_teardown(test_server_of_others_is_told_apart,
                                         setup_foreign, teardown),
         cmocka_unit_test_setup_teardown(test_broken_answer_is_an_error,

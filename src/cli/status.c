@@ -11,10 +11,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/cluster_watch.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/status_print.h"
+#include "wire/control.h"
 
 #define TIMEOUT_S 10
 #define REDRAW_MS 2000
@@ -90,25 +93,57 @@ static enum mst_code show(const struct flags *f, const struct targets *targets,
     return rc;
 }
 
-/* The first wait only learns where the server stands. */
+/* Until something is new, or for a while. False if the stream is lost. */
+static bool wait_for_news(struct cluster_watch *w)
+{
+    uint64_t end_ms = clock_ms() + REDRAW_MS;
+    Muster__WatchResponse *r;
+    struct status st;
+    bool is_new;
+
+    do {
+        if (cluster_watch_next(w, end_ms, &r, &st))
+            return false;
+        is_new = !r || r->n_members;
+        control_free(r);
+    } while (!is_new);
+    return true;
+}
+
+/* Its first message is what was shown just before. NULL if it is lost. */
+static struct cluster_watch *watch_open(const char *asked)
+{
+    struct cluster_watch *w = NULL;
+    Muster__WatchResponse *first;
+    struct status st;
+
+    if (cluster_watch_open(asked, 0, 0, &w, &st) ||
+        cluster_watch_next(w, clock_ms() + REDRAW_MS, &first, &st)) {
+        cluster_watch_close(w);
+        return NULL;
+    }
+    control_free(first);
+    return w;
+}
+
 static int watch(const struct flags *f, const struct targets *targets,
                  const char *asked)
 {
-    struct status_seen seen = { 0 };
+    struct cluster_watch *w = NULL;
     struct status st = STATUS_INIT;
 
     while (!ferror(stdout)) {
-        bool first = !seen.instance;
-
-        if (status_view_wait(asked, &seen, REDRAW_MS)) {
-            seen = (struct status_seen){ 0 };
+        if (!w)
+            w = watch_open(asked);
+        if (!w || !wait_for_news(w)) {
+            cluster_watch_close(w);
+            w = NULL;
             usleep(REDRAW_MS / 2 * 1000);
-        } else if (first) {
-            continue;
         }
         if (show(f, targets, &asked, &st))
             fprintf(stderr, "muster status: %s\n", st.msg);
     }
+    cluster_watch_close(w);
     return EXIT_FAILURE;
 }
 

@@ -6,8 +6,6 @@
 
 /* For a member to say how it is: who is slower is as good as silent. */
 #define MEMBER_MS 1000
-/* For the answer of a wait to come. */
-#define SLACK_MS 2000
 
 static enum mst_code load_list(struct status_view *v,
                                const struct targets *targets,
@@ -102,26 +100,4 @@ void status_view_done(struct status_view *v)
     mem_free(v->rows);
     control_free(v->list);
     *v = (struct status_view){ 0 };
-}
-
-enum mst_code status_view_wait(const char *target, struct status_seen *seen,
-                               uint32_t wait_ms)
-{
-    Muster__WatchRequest rq = MUSTER__WATCH_REQUEST__INIT;
-    struct cluster_call call = { .target = target,
-                                 .path = CLUSTER_CALL_PATH(Watch),
-                                 .request = &rq.base,
-                                 .answers =
-                                     &muster__watch_response__descriptor };
-    const Muster__WatchResponse *r;
-
-    rq.revision = seen->revision;
-    rq.instance = seen->instance;
-    rq.wait_ms = wait_ms;
-    if (cluster_call_one(&call, wait_ms + SLACK_MS))
-        return call.status.code;
-    r = call.answer;
-    *seen = (struct status_seen){ r->revision, r->instance };
-    control_free(call.answer);
-    return MST_OK;
 }

@@ -41,13 +41,4 @@ MUST_USE enum mst_code status_view_load(struct status_view *v,
 /* Also after a failure. */
 void status_view_done(struct status_view *v);
 
-/* Waits until the table of that server changes, for wait_ms at most. `seen` is
- * where the last wait stood; begin with {0}, which does not wait. */
-struct status_seen {
-    uint64_t revision, instance;
-};
-MUST_USE enum mst_code status_view_wait(const char *target,
-                                        struct status_seen *seen,
-                                        uint32_t wait_ms);
-
 #endif

@@ -12,8 +12,13 @@
  * posted. The stream is attached (s.conn) while the peer can still be told
  * something; `conn` is the same connection, held for its name until the end.
  *
- * done() and cancel() run from the loop, never out of rpc_call_reply(): a
- * handler may hold its locks.
+ * A stream of messages is in `started` between its messages, each of which is
+ * submitted on its own. An answer that comes while one is under way waits for
+ * call_sent(). Messages and the answer of a stream are always posted, so they
+ * stay in their order whichever threads they come from.
+ *
+ * sent(), done() and cancel() run from the loop, never out of rpc_call_reply():
+ * a handler may hold its locks.
  */
 #include <string.h>
 
@@ -24,7 +29,8 @@
 
 #define FREE_MAX 1024
 
-/* A failure as it is sent, in one piece of memory. */
+/* A failure, or the good end of a stream, as it is sent, in one piece of
+ * memory. */
 struct call_error {
     enum mst_code code;
     size_t message_len, details_len;
@@ -38,21 +44,25 @@ struct rpc_call {
     const struct server_method *method; /* NULL: unknown */
     struct rpc_call *next;              /* free ones */
     bool is_post, is_grpc, has_headers, started, answered;
+    bool begun;          /* a stream's headers are out */
+    atomic_bool sending; /* a message of it is under way */
     atomic_bool replied; /* by the handler */
     atomic_bool cancelled;
     uint64_t deadline_ns; /* 0: none */
     struct loop_timer deadline;
     void (*cancel)(void *);
+    void (*sent)(void *);
     void (*done)(void *);
     void *arg;
     struct rpc_data request;
     struct call_error *error; /* the answer, if it is not s.out */
-    struct loop_task answer;
+    struct loop_task send, answer;
     /* A call from inside of the process: there is no connection. */
     struct call_local *local;
     struct rpc_call *local_prev, *local_next; /* in shard->locals */
 };
 
+static void run_send(struct loop_task *task);
 static void run_answer(struct loop_task *task);
 static void on_deadline(struct loop_timer *timer);
 
@@ -77,6 +87,7 @@ static struct rpc_call *call_new(struct shard *sh)
     rpc_msg_init(&call->s.out);
     inbox_init(&call->s.in, sh->config->request_max);
     call->shard = sh;
+    call->send.run = run_send;
     call->answer.run = run_answer;
     call->deadline.fire = on_deadline;
     h2_count(&sh->call_count, 1);
@@ -142,7 +153,8 @@ static struct call_error *error_new(enum mst_code code, const char *msg,
     return e;
 }
 
-/* Answers with headers only. */
+/* Answers with headers only; or with trailers, behind the messages of a stream.
+ */
 static int submit_error(struct rpc_call *call, const struct call_error *e)
 {
     struct h2_stream *s = &call->s;
@@ -164,6 +176,8 @@ static int submit_error(struct rpc_call *call, const struct call_error *e)
     if (e->code == MST_UNIMPLEMENTED && s->in.compressed)
         nv[n++] = H2_NV("grpc-accept-encoding", "identity, deflate, gzip");
     h2_flush_later(s->conn);
+    if (call->begun)
+        return nghttp2_submit_trailer(s->conn->session, s->id, nv + 2, n - 2);
     return nghttp2_submit_response(s->conn->session, s->id, nv, n, NULL);
 }
 
@@ -286,11 +300,19 @@ static void on_deadline(struct loop_timer *timer)
         reject(call, MST_DEADLINE_EXCEEDED, "Deadline Exceeded");
         return;
     }
-    e = error_new(MST_DEADLINE_EXCEEDED, "Deadline Exceeded", NULL, 0);
-    submit_error(call, e);
-    mem_free(e);
-    h2_detach(&call->s);
-    cancel(call);
+    if (atomic_load(&call->sending)) {
+        /* No trailers fit into the middle of a message. */
+        h2_reset(&call->s, NGHTTP2_CANCEL);
+    } else {
+        e = error_new(MST_DEADLINE_EXCEEDED, "Deadline Exceeded", NULL, 0);
+        submit_error(call, e);
+        mem_free(e);
+        h2_detach(&call->s);
+    }
+    if (call->answered)
+        release(call);
+    else
+        cancel(call);
 }
 
 /* ---- calls from inside of the process ---- */
@@ -323,7 +345,7 @@ struct rpc_call *call_begin_local(struct shard *sh, const char *path,
         status_set(&local->st, MST_UNAVAILABLE, "The server stops");
         return NULL;
     }
-    if (!method) {
+    if (!method || method->def->streams) {
         status_set(&local->st, MST_UNIMPLEMENTED, "No such method: %s", path);
         return NULL;
     }
@@ -366,12 +388,22 @@ static int submit_message(struct rpc_call *call)
     };
     struct h2_stream *s = &call->s;
     nghttp2_data_provider body = h2_body(s);
+    bool first = !call->begun;
 
-    s->trailers = true;
+    call->begun = s->more = call->method->def->streams;
+    s->trailers = !s->more;
     h2_body_begin(s);
     h2_flush_later(s->conn);
+    if (!first)
+        return nghttp2_submit_data(s->conn->session, NGHTTP2_FLAG_NONE, s->id,
+                                   &body);
     return nghttp2_submit_response(s->conn->session, s->id, nv, COUNT(nv),
                                    &body);
+}
+
+static bool is_too_large(const struct rpc_msg *m)
+{
+    return m->no_memory || m->len > UINT32_MAX;
 }
 
 /* Sends the answer that lies in the call; the stream is attached. */
@@ -380,8 +412,10 @@ static void submit(struct rpc_call *call)
     int error;
 
     call->answered = true;
+    if (atomic_load(&call->sending))
+        return;
     loop_timer_del(call->shard->loop, &call->deadline);
-    if (!call->error && (call->s.out.no_memory || call->s.out.len > UINT32_MAX))
+    if (!call->error && is_too_large(&call->s.out))
         call->error = error_new(MST_RESOURCE_EXHAUSTED,
                                 "the reply is too large", NULL, 0);
     error =
@@ -405,17 +439,60 @@ static void run_answer(struct loop_task *task)
     release(call);
 }
 
+static void run_send(struct loop_task *task)
+{
+    struct rpc_call *call = CONTAINER(task, struct rpc_call, send);
+
+    if (!call->s.conn)
+        return; /* Nobody listens any more, and cancel() has told so. */
+    if (!is_too_large(&call->s.out) && !submit_message(call))
+        return;
+    h2_reset(&call->s, NGHTTP2_INTERNAL_ERROR);
+    cancel(call);
+}
+
+void call_sent(struct h2_stream *s)
+{
+    struct rpc_call *call = call_of(s);
+
+    rpc_msg_done(&s->out);
+    rpc_msg_init(&s->out);
+    atomic_store(&call->sending, false);
+    if (call->answered)
+        submit(call);
+    else if (call->sent && !atomic_load(&call->replied))
+        call->sent(call->arg);
+}
+
 /* The answer is in the call. */
 static void answer(struct rpc_call *call)
 {
-    if (loop_inside(call->shard->loop) && call->s.conn)
+    if (loop_inside(call->shard->loop) && call->s.conn &&
+        !call->method->def->streams)
         submit(call);
     else
         loop_post(call->shard->loop, &call->answer);
 }
 
+void rpc_call_send(struct rpc_call *call, struct rpc_msg *msg)
+{
+    CHECK(call->method->def->streams && !atomic_load(&call->replied));
+    CHECK(!atomic_exchange(&call->sending, true));
+    rpc_msg_move(&call->s.out, msg);
+    loop_post(call->shard->loop, &call->send);
+}
+
+void rpc_call_end(struct rpc_call *call)
+{
+    CHECK(call->method->def->streams);
+    CHECK(!atomic_exchange(&call->replied, true));
+    call->error = error_new(MST_OK, "", NULL, 0);
+    answer(call);
+}
+
 void rpc_call_reply(struct rpc_call *call, struct rpc_msg *msg)
 {
+    CHECK(!call->method->def->streams);
     CHECK(!atomic_exchange(&call->replied, true));
     rpc_msg_move(&call->s.out, msg);
     answer(call);
@@ -444,6 +521,11 @@ void rpc_call_hooks(struct rpc_call *call, void (*cancel_fn)(void *),
     call->cancel = cancel_fn;
     call->done = done_fn;
     call->arg = arg;
+}
+
+void rpc_call_on_sent(struct rpc_call *call, void (*sent)(void *))
+{
+    call->sent = sent;
 }
 
 const struct rpc_data *rpc_call_request(const struct rpc_call *call)

@@ -1,5 +1,6 @@
 /*
- * The client side of unary gRPC calls.
+ * The client side of gRPC calls: one request, and one message or a stream of
+ * them for an answer.
  *
  * A channel is one peer, named "host:port", and at most one connection that
  * takes new calls. It connects when the first call wants it to, reconnects by
@@ -12,8 +13,9 @@
  * lost its calls end with UNAVAILABLE; those that the peer says it never looked
  * at (GOAWAY, REFUSED_STREAM) are sent again on a new one.
  *
- * Threads: everything here may be called from any thread. `done` and `place`
- * run on the channel's loop thread, never inside of a function of this header.
+ * Threads: everything here may be called from any thread. `done`, `message` and
+ * `place` run on the channel's loop thread, never inside of a function of this
+ * header.
  */
 #ifndef RPC_CHANNEL_H
 #define RPC_CHANNEL_H
@@ -71,6 +73,9 @@ struct rpc_request {
     uint64_t deadline_ms; /* from now; 0: none */
     bool wait_for_ready;
     rpc_place_fn *place; /* optional; arg is its arg too */
+    /* The answer is a stream: each of its messages, and then done, which gets
+     * none. NULL: there is one. */
+    rpc_message_fn *message;
     /* Exactly once. What the reply points to is valid until it returns; take
      * references of the buffers to keep bytes for longer. */
     void (*done)(const struct rpc_reply *reply, void *arg);

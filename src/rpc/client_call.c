@@ -102,6 +102,13 @@ static void list_del(struct call_list *l, struct rpc_client_call *call)
         l->last = call->prev;
 }
 
+/* A stream may be silent for hours, and nobody polls for that. */
+static void expect(struct rpc_client_call *call, int delta)
+{
+    if (!call->s.in.each)
+        loop_expect(call->channel->loop, delta);
+}
+
 /* Takes the call from wherever it is. */
 static void leave(struct rpc_client_call *call)
 {
@@ -110,7 +117,7 @@ static void leave(struct rpc_client_call *call)
     if (call->state == CALL_WAITING)
         list_del(&ch->waiting, call);
     else if (call->state == CALL_ACTIVE)
-        loop_expect(ch->loop, -1);
+        expect(call, -1);
     else if (call->state == CALL_PAUSED)
         loop_timer_del(ch->loop, &call->pause);
 }
@@ -217,7 +224,7 @@ static void send_on(struct rpc_client_call *call, struct client_conn *conn)
         return;
     }
     call->state = CALL_ACTIVE;
-    loop_expect(conn->h2.loop, 1);
+    expect(call, 1);
     h2_attach(&conn->h2, s, id);
     h2_flush_later(&conn->h2);
     if (id >= call->channel->stream_id_max)
@@ -396,15 +403,10 @@ static void on_pause_over(struct loop_timer *timer)
 static void again(struct rpc_client_call *call)
 {
     struct loop *loop = call->channel->loop;
-    size_t max = call->s.in.max;
-    rpc_place_fn *place = call->s.in.place;
 
     leave(call);
     call->state = CALL_NEW;
-    inbox_done(&call->s.in);
-    inbox_init(&call->s.in, max);
-    call->s.in.place = place;
-    call->s.in.place_arg = call->arg;
+    inbox_reset(&call->s.in);
     if (call->s.unsent || !channel_ready(call->channel)) {
         start(call);
         return;
@@ -481,6 +483,8 @@ struct rpc_client_call *rpc_channel_call(struct rpc_channel *channel,
     inbox_init(&call->s.in, channel->opts.reply_max);
     call->s.in.place = request->place;
     call->s.in.place_arg = request->arg;
+    call->s.in.each = request->message;
+    call->s.in.each_arg = request->arg;
     rpc_msg_move(&call->s.out, request->msg);
     if (loop_inside(channel->loop))
         run_start(&call->task);

@@ -63,6 +63,9 @@ struct h2_ops {
     void (*broken)(struct h2_stream *, const struct status *why);
     /* The peer has said all that it has to say on this stream. */
     void (*ended)(struct h2_stream *);
+    /* Server: a message of a stream of them has been queued for the socket,
+     * and s->out is no longer needed. The next may be submitted. */
+    void (*sent)(struct h2_stream *);
     /* The stream is over, and detached already. */
     void (*closed)(struct h2_stream *, uint32_t h2_error);
     /* The peer's first SETTINGS are there. */
@@ -81,6 +84,7 @@ struct h2_stream {
     bool unsent;      /* the request never left, so it may be sent again */
     bool keep_out;    /* the outgoing message may be needed again */
     bool trailers;    /* the outgoing message is followed by grpc-status 0 */
+    bool more;        /* others follow it, or trailers that say how it ended */
     uint8_t prefix_sent;
     size_t headers_len;
     struct h2_stream *prev, *next;

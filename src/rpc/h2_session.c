@@ -73,11 +73,10 @@ static ssize_t on_body(nghttp2_session *session, int32_t id, uint8_t *buf,
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     if (!s->out_left) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (s->trailers) {
+        if (s->trailers || s->more)
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            if (nghttp2_submit_trailer(session, id, trailers, 1))
-                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        }
+        if (s->trailers && nghttp2_submit_trailer(session, id, trailers, 1))
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     return (ssize_t)n;
 }
@@ -272,6 +271,13 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame,
     struct h2_conn *c = arg;
     int32_t id = frame->hd.stream_id;
 
+    if (c->server && frame->hd.type == NGHTTP2_DATA) {
+        struct h2_stream *s = stream_of(session, id);
+
+        if (s && s->more && !s->out_left)
+            c->ops->sent(s);
+        return 0;
+    }
     if (c->server && frame->hd.type == NGHTTP2_HEADERS &&
         frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
         nghttp2_session_get_stream_remote_close(session, id) == 0)

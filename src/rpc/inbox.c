@@ -17,6 +17,14 @@ void inbox_done(struct inbox *in)
     in->placed.owner = NULL;
 }
 
+void inbox_reset(struct inbox *in)
+{
+    size_t head = offsetof(struct inbox, prefix);
+
+    inbox_done(in);
+    memset((uint8_t *)in + head, 0, sizeof(*in) - head);
+}
+
 static enum mst_code no_memory(const struct inbox *in, struct status *st)
 {
     return status_set(st, MST_RESOURCE_EXHAUSTED,
@@ -192,6 +200,46 @@ static enum mst_code take_head(struct inbox *in, const uint8_t *data,
     return code;
 }
 
+static bool is_whole(const struct inbox *in)
+{
+    return in->prefix_len == INBOX_PREFIX && in->got == in->total;
+}
+
+/* A message, inflated if need be. */
+static enum mst_code finish(struct inbox *in, struct rpc_data *ret,
+                            struct status *st)
+{
+    struct buffer *plain;
+    enum mst_code code;
+
+    if (in->compressed) {
+        code = inflate_message(in->codec, in->buf ? in->buf->data : in->prefix,
+                               in->kept, in->max, &plain, st);
+        if (code)
+            return code;
+        buffer_unref(in->buf);
+        in->buf = plain;
+        in->kept = plain->size;
+    }
+    ret->owner = in->buf;
+    ret->data = in->buf ? in->buf->data : in->prefix;
+    ret->len = in->kept;
+    return MST_OK;
+}
+
+/* Shows a message of a stream. */
+static enum mst_code show(struct inbox *in, struct status *st)
+{
+    struct rpc_data msg;
+    enum mst_code code = finish(in, &msg, st);
+
+    if (code)
+        return code;
+    in->each(&msg, in->each_arg);
+    inbox_reset(in);
+    return MST_OK;
+}
+
 enum mst_code inbox_feed(struct inbox *in, const uint8_t *data, size_t len,
                          struct status *st)
 {
@@ -215,6 +263,8 @@ enum mst_code inbox_feed(struct inbox *in, const uint8_t *data, size_t len,
         }
         data += n;
         len -= n;
+        if (!code && in->each && is_whole(in))
+            code = show(in, st);
     }
     return code;
 }
@@ -222,24 +272,13 @@ enum mst_code inbox_feed(struct inbox *in, const uint8_t *data, size_t len,
 enum mst_code inbox_finish(struct inbox *in, struct rpc_data *ret,
                            struct status *st)
 {
-    struct buffer *plain;
-    enum mst_code code;
-
-    if (in->prefix_len < INBOX_PREFIX || in->got < in->total)
+    if (in->each && inbox_empty(in)) {
+        *ret = (struct rpc_data){ 0 };
+        return MST_OK;
+    }
+    if (!is_whole(in))
         return status_set(st, MST_INTERNAL,
                           in->prefix_len ? "the message is truncated"
                                          : "there is no message");
-    if (in->compressed) {
-        code = inflate_message(in->codec, in->buf ? in->buf->data : in->prefix,
-                               in->kept, in->max, &plain, st);
-        if (code)
-            return code;
-        buffer_unref(in->buf);
-        in->buf = plain;
-        in->kept = plain->size;
-    }
-    ret->owner = in->buf;
-    ret->data = in->buf ? in->buf->data : in->prefix;
-    ret->len = in->kept;
-    return MST_OK;
+    return finish(in, ret, st);
 }

@@ -300,6 +300,63 @@ static void test_inbox_refuses_a_place_outside(void **state)
     mem_free(f);
 }
 
+/* Messages of a stream, one behind the other. */
+struct shown {
+    size_t count;
+    size_t lens[8];
+};
+
+static void show_message(const struct rpc_data *msg, void *arg)
+{
+    struct shown *s = arg;
+
+    for (size_t i = 0; i < msg->len; i++)
+        assert_int_equal(msg->data[i], (uint8_t)(i * 7 + (i >> 8)));
+    s->lens[s->count++] = msg->len;
+}
+
+static void check_stream(uint64_t *seed, size_t cut)
+{
+    static const size_t lens[] = { 3, 0, 200000, 1, 0, 70000 };
+    size_t total = 0, at = 0;
+    struct shown shown = { 0 };
+    struct rpc_data got;
+    struct inbox in;
+    struct status st;
+    uint8_t *all;
+
+    for (size_t i = 0; i < COUNT(lens); i++)
+        total += INBOX_PREFIX + lens[i];
+    all = mem_new(total);
+    for (size_t i = 0; i < COUNT(lens); i++) {
+        uint8_t *msg = pattern(lens[i]), *f = framed(msg, lens[i], 0);
+
+        memcpy(all + at, f, INBOX_PREFIX + lens[i]);
+        at += INBOX_PREFIX + lens[i];
+        mem_free(msg);
+        mem_free(f);
+    }
+    inbox_init(&in, MAX_LEN);
+    in.each = show_message;
+    in.each_arg = &shown;
+    feed_random(&in, all, total - cut, seed);
+    assert_int_equal(inbox_finish(&in, &got, &st), cut ? MST_INTERNAL : MST_OK);
+    assert_int_equal(shown.count, COUNT(lens) - (cut ? 1 : 0));
+    assert_memory_equal(shown.lens, lens, shown.count * sizeof(lens[0]));
+    inbox_done(&in);
+    mem_free(all);
+}
+
+static void test_inbox_shows_the_messages_of_a_stream(void **state)
+{
+    uint64_t seed = 12;
+
+    for (int i = 0; i < 50; i++) {
+        check_stream(&seed, 0);
+        check_stream(&seed, 1 + rng_next(&seed) % 70000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_inbox_inflates),
         cmocka_unit_test(test_inbox_says_that_there_is_no_memory),
         cmocka_unit_test(test_inbox_refuses_a_place_outside),
+        cmocka_unit_test(test_inbox_shows_the_messages_of_a_stream),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,10 @@ struct rpc_data {
     struct buffer *owner;
 };
 
+/* One message of a stream, whole; valid until it returns. On the loop thread.
+ */
+typedef void rpc_message_fn(const struct rpc_data *msg, void *arg);
+
 /*
  * Where the bytes [skip, skip + len) of a message are to go. The rest of the
  * message, what is before and what is after, is delivered as rpc_data, without

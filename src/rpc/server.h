@@ -1,5 +1,6 @@
 /*
- * The server side of unary gRPC calls.
+ * The server side of gRPC calls: one request, and one message or a stream of
+ * them for an answer.
  *
  * A call exists from its request to its answer; it holds no thread. It starts
  * on the loop thread of its connection, and may be answered there or from any
@@ -8,11 +9,22 @@
  *   start()  -> rpc_call_reply() or rpc_call_fail(), exactly one of them, once
  *            -> done(), if hooks were set: the call is gone after it
  *
+ * A method that streams answers otherwise:
+ *
+ *   start()  -> rpc_call_send() -> sent() -> rpc_call_send() -> sent() -> ...
+ *            -> rpc_call_end() or rpc_call_fail(), at any moment, once
+ *            -> done()
+ *
+ * There is one message under way at a time. sent() comes when the peer and the
+ * socket have room for the next; who has news meanwhile remembers that and
+ * makes one message of all of it then. So a peer that does not read costs one
+ * message, however long it sleeps.
+ *
  * If the peer cancels, the connection is lost or the deadline passes before the
  * answer, cancel() tells so, at most once. The call must still be answered;
  * the answer then goes nowhere.
  *
- * Threads: start, cancel, done and place run on the loop thread of the
+ * Threads: start, sent, cancel, done and place run on the loop thread of the
  * connection and must not block. None of them runs inside of a function of
  * this header, so these may be called with locks held.
  */
@@ -32,6 +44,7 @@ struct rpc_method {
     void (*start)(struct rpc_call *call, void *arg);
     size_t request_max;  /* 0: the server's */
     rpc_place_fn *place; /* optional; its arg is the call */
+    bool streams;        /* its answer is a stream of messages */
 };
 
 struct rpc_server_opts {
@@ -94,9 +107,15 @@ struct loop *rpc_call_loop(const struct rpc_call *call);
 /* Only from inside start(), and before the answer. Either may be NULL. */
 void rpc_call_hooks(struct rpc_call *call, void (*cancel)(void *arg),
                     void (*done)(void *arg), void *arg);
+/* Likewise; arg is that of the hooks. Not called after the end was told. */
+void rpc_call_on_sent(struct rpc_call *call, void (*sent)(void *arg));
 
 /* The answer; any thread. The message is taken. */
 void rpc_call_reply(struct rpc_call *call, struct rpc_msg *msg);
+/* The next message of a stream; any thread. It is taken. */
+void rpc_call_send(struct rpc_call *call, struct rpc_msg *msg);
+/* The stream is over, and well. What was sent before arrives before. */
+void rpc_call_end(struct rpc_call *call);
 /* details go in grpc-status-details-bin; may be NULL. A status that is OK is a
  * mistake of the handler and is sent as INTERNAL. */
 void rpc_call_fail(struct rpc_call *call, const struct status *st,

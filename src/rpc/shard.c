@@ -89,6 +89,7 @@ static const struct h2_ops server_ops = {
     .headers = call_headers,
     .broken = call_broken,
     .ended = call_ended,
+    .sent = call_sent,
     .closed = call_closed,
     .ready = on_ready,
     .pong = on_pong,

@@ -78,6 +78,7 @@ void call_header(struct h2_stream *s, struct h2_text name,
 void call_headers(struct h2_stream *s);
 void call_broken(struct h2_stream *s, const struct status *why);
 void call_ended(struct h2_stream *s);
+void call_sent(struct h2_stream *s);
 void call_closed(struct h2_stream *s, uint32_t h2_error);
 void call_free_all(struct shard *sh);
 

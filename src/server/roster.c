@@ -330,37 +330,12 @@ static const struct membership_ops ops = {
 
 /* ---- time ---- */
 
-/* Answers the watches that have something to be told, or have waited enough. */
-static void answer_watches(struct roster *r, uint64_t now_ns)
-{
-    const struct members *t = membership_table(r->ms);
-    struct roster_call *c, *next;
-
-    for (c = r->calls.next; c != &r->calls; c = next) {
-        Muster__WatchResponse p = MUSTER__WATCH_RESPONSE__INIT;
-        struct roster_list l;
-
-        next = c->next;
-        if (!c->deadline_ns ||
-            (t->revision <= c->revision && now_ns < c->deadline_ns))
-            continue;
-        roster_list(r, c->revision, &l);
-        p.members = l.ptr;
-        p.n_members = l.count;
-        p.revision = t->revision;
-        p.instance = r->instance;
-        reply_message(c->call, &p.base);
-        roster_list_done(&l);
-        roster_call_end(c);
-    }
-}
-
 void roster_changed(struct roster *r)
 {
     uint64_t revision = membership_table(r->ms)->revision;
 
     if (revision != r->told_revision)
-        answer_watches(r, 0);
+        roster_watch_tell(r, clock_ns());
     r->told_revision = revision;
 }
 
@@ -391,7 +366,7 @@ static void on_tick(struct loop_timer *timer)
     pthread_mutex_lock(&r->lock);
     if (!r->stopped) {
         take_sample(r, now);
-        answer_watches(r, now);
+        roster_watch_tell(r, now);
         if (!r->keeps) {
             roster_follow_tick(r->follow);
         } else {
@@ -491,6 +466,7 @@ void roster_stop(struct roster *r)
                         "The server is stopping");
         roster_call_end(r->calls.next);
     }
+    roster_watch_end_all(r);
     peers_unref(r->peers);
     r->peers = NULL;
     pthread_mutex_unlock(&r->lock);

@@ -2,9 +2,9 @@
  * Tasks that keep no list: they watch a parameter server for changes, and pass
  * on to one what they are asked to change.
  *
- * A watch is one call that the ps answers when there is something to tell, or
- * every half a minute; then comes the next. When a ps does not answer the next
- * one is tried, a second later; when it is TensorFlow's, not before long.
+ * A watch is one call, whose answer is a stream without an end. When a ps is
+ * lost, or silent for longer than a living one would be, the next one is tried,
+ * a second later; when it is TensorFlow's, not before long.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,17 +15,16 @@
 #include "server/roster_state.h"
 #include "server/worker.h"
 
-#define WATCH_MS   40000 /* more than a ps takes */
+#define SILENCE_MS (3 * ROSTER_BEAT_MS)
 #define AGAIN_MS   1000
 #define FOREIGN_MS 30000
 #define PASS_MS    8000
 
 struct follow {
     struct roster *r;
-    bool busy;
+    struct rpc_client_call *call; /* the watch under way, or NULL */
     int tried; /* how many ps were; the present one is behind them */
-    uint64_t next_ms;
-    uint64_t revision, instance; /* of the present ps */
+    uint64_t heard_ms, next_ms;
 };
 
 /* The nth ps, counted round and round; NULL when there is none. */
@@ -47,47 +46,44 @@ static const struct member *nth_ps(const struct roster *r, int n)
     return first;
 }
 
-static void watch(struct follow *f);
-
-static void take_in(struct follow *f, const Muster__WatchResponse *p)
-{
-    struct member *m = roster_members(p->members, p->n_members);
-
-    membership_learn(f->r->ms, m, p->n_members);
-    mem_free(m);
-    f->revision = p->revision;
-    f->instance = p->instance;
-    watch(f);
-    roster_changed(f->r);
-}
-
-static void on_watched(const struct rpc_reply *reply, void *arg)
+static void on_message(const struct rpc_data *msg, void *arg)
 {
     struct follow *f = arg;
     struct roster *r = f->r;
-    Muster__WatchResponse *p = NULL;
+    Muster__WatchResponse *p =
+        CONTROL_UNPACK(muster__watch_response, msg->data, msg->len);
+    struct member *m = p ? roster_members(p->members, p->n_members) : NULL;
 
-    if (!reply->status->code)
-        p = CONTROL_UNPACK(muster__watch_response, reply->msg.data,
-                           reply->msg.len);
     pthread_mutex_lock(&r->lock);
-    f->busy = false;
-    if (p && !r->stopped) {
-        take_in(f, p);
-    } else {
-        f->tried++;
-        f->revision = f->instance = 0;
-        f->next_ms =
-            clock_ms() +
-            (reply->status->code == MST_UNIMPLEMENTED ? FOREIGN_MS : AGAIN_MS);
+    f->heard_ms = clock_ms();
+    if (!p) {
+        rpc_client_call_cancel(f->call);
+    } else if (!r->stopped) {
+        membership_learn(r->ms, m, p->n_members);
+        roster_changed(r);
     }
     pthread_mutex_unlock(&r->lock);
+    mem_free(m);
     control_free(p);
+}
+
+static void on_over(const struct rpc_reply *reply, void *arg)
+{
+    struct follow *f = arg;
+    struct roster *r = f->r;
+
+    pthread_mutex_lock(&r->lock);
+    rpc_client_call_unref(f->call);
+    f->call = NULL;
+    f->tried++;
+    f->next_ms =
+        clock_ms() +
+        (reply->status->code == MST_UNIMPLEMENTED ? FOREIGN_MS : AGAIN_MS);
+    pthread_mutex_unlock(&r->lock);
 }
 
 static void watch(struct follow *f)
 {
-    Muster__WatchRequest q = MUSTER__WATCH_REQUEST__INIT;
     struct roster *r = f->r;
     const struct member *ps = nth_ps(r, f->tried);
     struct rpc_channel *channel;
@@ -96,16 +92,14 @@ static void watch(struct follow *f)
     if (!ps)
         return;
     channel = peers_channel(r->peers, ps->job, ps->task);
-    q.revision = f->revision;
-    q.instance = f->instance;
-    message_pack(&m, &q.base);
-    f->busy = true;
-    rpc_client_call_unref(rpc_channel_call(
+    rpc_msg_init(&m); /* from the beginning: each ps counts for itself */
+    f->heard_ms = clock_ms();
+    f->call = rpc_channel_call(
         channel, &(struct rpc_request){ .path = ROSTER_PATH("Watch"),
                                         .msg = &m,
-                                        .deadline_ms = WATCH_MS,
-                                        .done = on_watched,
-                                        .arg = f }));
+                                        .message = on_message,
+                                        .done = on_over,
+                                        .arg = f });
     rpc_channel_unref(channel);
 }
 
@@ -119,7 +113,11 @@ struct follow *roster_follow_new(struct roster *r)
 
 void roster_follow_tick(struct follow *f)
 {
-    if (!f->busy && clock_ms() >= f->next_ms)
+    uint64_t now = clock_ms();
+
+    if (f->call && now > f->heard_ms + SILENCE_MS)
+        rpc_client_call_cancel(f->call);
+    else if (!f->call && now >= f->next_ms)
         watch(f);
 }
 

@@ -9,15 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/spec_parse.h"
 #include "server/master.h"
 #include "server/reply.h"
 #include "server/roster_state.h"
 #include "server/worker.h"
-
-#define WATCH_MS           30000
 
 #define UNPACK(call, name) reply_unpack(call, &muster__##name##__descriptor)
 
@@ -235,43 +232,15 @@ static void list(struct rpc_call *call, void *arg)
     }
 }
 
-static void watch_cancelled(void *arg)
-{
-    struct roster *r = arg;
-    struct roster_call *c, *next;
-
-    pthread_mutex_lock(&r->lock);
-    for (c = r->calls.next; c != &r->calls; c = next) {
-        next = c->next;
-        if (c->deadline_ns && rpc_call_cancelled(c->call)) {
-            reply_fail_with(c->call, MST_CANCELLED, "Cancelled");
-            roster_call_end(c);
-        }
-    }
-    pthread_mutex_unlock(&r->lock);
-}
-
 static void watch(struct rpc_call *call, void *arg)
 {
     struct roster *r = arg;
     Muster__WatchRequest *q = UNPACK(call, watch_request);
-    int64_t left = rpc_call_deadline_ms(call);
-    struct roster_call *c;
-    uint64_t wait;
 
     if (!q)
         return;
-    wait = q->wait_ms ? q->wait_ms : WATCH_MS;
-    /* The answer has to be there before the caller gives up. */
-    if (left >= 0 && (uint64_t)left < wait + 1000)
-        wait = left > 1000 ? (uint64_t)left - 1000 : 0;
     if (enter(r, call)) {
-        c = roster_call_new(r, call);
-        c->revision = q->instance == r->instance ? q->revision : 0;
-        c->deadline_ns = clock_ns() + wait * 1000000 + 1;
-        rpc_call_hooks(call, watch_cancelled, NULL, r);
-        if (membership_table(r->ms)->revision > c->revision)
-            r->told_revision = 0; /* it is told at once */
+        roster_watch_add(r, call, q);
         leave(r);
     }
     control_free(q);
@@ -344,7 +313,7 @@ static const struct rpc_method methods[] = {
     { .path = ROSTER_PATH("Join"), .start = join },
     { .path = ROSTER_PATH("Leave"), .start = remove_worker },
     { .path = ROSTER_PATH("List"), .start = list },
-    { .path = ROSTER_PATH("Watch"), .start = watch },
+    { .path = ROSTER_PATH("Watch"), .start = watch, .streams = true },
     { .path = ROSTER_PATH("Exchange"), .start = exchange },
     { .path = ROSTER_PATH("Status"), .start = status },
 };

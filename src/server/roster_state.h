@@ -1,7 +1,8 @@
 /*
  * What the files of the roster share: roster.c (the membership and its
- * surroundings), roster_service.c (the methods), roster_health.c (who is
- * alive), roster_follow.c (tasks that keep no list).
+ * surroundings), roster_service.c (the methods), roster_watch.c (who is told of
+ * changes), roster_health.c (who is alive), roster_follow.c (tasks that keep no
+ * list).
  *
  * Lock: r->lock for all of it. Calls are answered and begun with it held, which
  * their layer allows; nothing calls back into the roster from inside of that.
@@ -20,17 +21,16 @@
 #include "server/roster.h"
 
 #define ROSTER_PATH(name) "/muster.Membership/" name
-#define ROSTER_CALL_MS    1000 /* what another ps or a probe may take */
-#define ROSTER_SAMPLES    5    /* seconds over which rates are told */
+#define ROSTER_CALL_MS    1000  /* what another ps or a probe may take */
+#define ROSTER_BEAT_MS    10000 /* a watch hears from us that often */
+#define ROSTER_SAMPLES    5     /* seconds over which rates are told */
 
 /* A call that waits for its answer. */
 struct roster_call {
     struct roster_call *prev, *next;
     struct roster *r;
     struct rpc_call *call;
-    bool join;            /* to be told the whole list */
-    uint64_t revision;    /* a watch: what it has seen */
-    uint64_t deadline_ns; /* of a watch; 0: it is none */
+    bool join; /* to be told the whole list */
 };
 
 struct roster_sample {
@@ -60,9 +60,10 @@ struct roster {
      * only, and no transfer is to wait for that. NULL when stopped. */
     struct peers *peers;
     struct roster_call calls; /* head of a ring */
-    uint64_t told_revision;   /* that watches were told of */
-    struct map health;        /* "job/task" -> struct health */
-    int probes;               /* under way */
+    struct roster_watch *watches;
+    uint64_t told_revision; /* that watches were told of */
+    struct map health;      /* "job/task" -> struct health */
+    int probes;             /* under way */
     unsigned ticks;
     struct roster_sample samples[ROSTER_SAMPLES];
     struct follow *follow; /* NULL: it keeps the list */
@@ -99,6 +100,14 @@ void roster_list_done(struct roster_list *l);
 
 /* With the lock held: List, from the own table. */
 void roster_answer_list(struct roster *r, struct rpc_call *call);
+
+/* ---- roster_watch.c; with the lock held ---- */
+
+void roster_watch_add(struct roster *r, struct rpc_call *call,
+                      const Muster__WatchRequest *q);
+/* Tells the watches what is new, or, when it is time, that nothing is. */
+void roster_watch_tell(struct roster *r, uint64_t now_ns);
+void roster_watch_end_all(struct roster *r);
 
 /* ---- roster_health.c ---- */
 

@@ -8,6 +8,8 @@
  *       drain GRACE_MS       stops, says `stopped`, ends
  *   rpc_peer call TARGET
  *       call ID PATH SIZE DEADLINE_MS WAIT PLACE
+ *       stream ID PATH SIZE DEADLINE_MS
+ *                            says `message ID LEN CRC` for each
  *       cancel ID            says `result ID CODE LEN CRC DETAILS MESSAGE`
  */
 #include <pthread.h>
@@ -105,6 +107,62 @@ static void start_about(struct rpc_call *call, void *arg)
     rpc_call_reply(call, &msg);
 }
 
+/* The request says how many messages of which size, and the code of the end. */
+struct count {
+    struct rpc_call *call;
+    unsigned long left, size, sent;
+    int code;
+};
+
+static void count_next(void *arg)
+{
+    struct count *c = arg;
+    struct rpc_msg msg;
+    struct status st;
+
+    if (c->left) {
+        c->left--;
+        c->sent++;
+        rpc_msg_init(&msg);
+        fill(rpc_msg_reserve(&msg, c->size), c->size);
+        rpc_call_send(c->call, &msg);
+    } else if (c->code) {
+        status_set(&st, (enum mst_code)c->code, "no more");
+        rpc_call_fail(c->call, &st, "\0\1\2\377", 4);
+    } else {
+        rpc_call_end(c->call);
+    }
+}
+
+static void count_cancelled(void *arg)
+{
+    on_cancel(((struct count *)arg)->call);
+}
+
+static void count_done(void *arg)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%lu", ((struct count *)arg)->sent);
+    say("sent", text);
+    mem_free(arg);
+}
+
+static void start_count(struct rpc_call *call, void *arg)
+{
+    const struct rpc_data *rq = rpc_call_request(call);
+    char *text = mem_strn((const char *)rq->data, rq->len);
+    struct count *c = MEM_NEW(struct count);
+
+    c->call = call;
+    CHECK(sscanf(text, "%lu %lu %d", &c->left, &c->size, &c->code) == 3);
+    mem_free(text);
+    rpc_call_hooks(call, count_cancelled, count_done, c);
+    rpc_call_on_sent(call, count_next);
+    say("started", rpc_call_path(call));
+    count_next(c);
+}
+
 static const struct rpc_method methods[] = {
     { .path = "/peer.Test/Echo", .start = start_echo },
     { .path = "/peer.Test/Fail", .start = start_fail },
@@ -112,6 +170,7 @@ static const struct rpc_method methods[] = {
     { .path = "/peer.Test/Release", .start = start_release },
     { .path = "/peer.Test/About", .start = start_about },
     { .path = "/peer.Test/Small", .start = start_echo, .request_max = 1000 },
+    { .path = "/peer.Test/Count", .start = start_count, .streams = true },
 };
 
 static void post_sem(void *arg)
@@ -182,6 +241,15 @@ static void on_result(const struct rpc_reply *r, void *arg)
     sem_post(&job_over);
 }
 
+static void on_message(const struct rpc_data *msg, void *arg)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "%d %zu %08x", ((struct job *)arg)->id,
+             msg->len, crc32c(0, msg->data, msg->len));
+    say("message", text);
+}
+
 /* Leaves the first ten bytes and has the rest placed. */
 static bool on_place(void *arg, const uint8_t *head, size_t have, size_t total,
                      struct rpc_place *ret)
@@ -199,14 +267,16 @@ static bool on_place(void *arg, const uint8_t *head, size_t have, size_t total,
 static void start_call(struct rpc_channel *channel, const char *line)
 {
     static char paths[CALLS_MAX][64];
+    int id, wait = 0, place = 0, streams;
     unsigned long size, deadline_ms;
-    int id, wait, place;
     struct rpc_msg msg;
     struct buffer *b;
     char path[64];
 
-    if (sscanf(line, "call %d %63s %lu %lu %d %d", &id, path, &size,
-               &deadline_ms, &wait, &place) != 6)
+    streams = sscanf(line, "stream %d %63s %lu %lu", &id, path, &size,
+                     &deadline_ms) == 4;
+    if (!streams && sscanf(line, "call %d %63s %lu %lu %d %d", &id, path, &size,
+                           &deadline_ms, &wait, &place) != 6)
         return;
     strcpy(paths[id], path);
     jobs[id] = (struct job){ .id = id, .place = place };
@@ -223,6 +293,7 @@ static void start_call(struct rpc_channel *channel, const char *line)
                                       .deadline_ms = deadline_ms,
                                       .wait_for_ready = wait,
                                       .place = place ? on_place : NULL,
+                                      .message = streams ? on_message : NULL,
                                       .done = on_result,
                                       .arg = &jobs[id],
                                   });

@@ -200,6 +200,48 @@ def test_thousand_parked(server, channel):
         assert call.result(WAIT_S) == b"p%d" % i
 
 
+@pytest.mark.parametrize("count, size", [(0, 0), (1, 0), (3, 20), (500, 100),
+                                         (20, 1 << 20), (2, 32 << 20)])
+def test_stream(channel, count, size):
+    got = channel.unary_stream("/peer.Test/Count")(b"%d %d 0" % (count, size),
+                                                   timeout=WAIT_S)
+    assert list(got) == [pattern(size)] * count
+    assert got.code() == grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_stream_that_fails(channel, count):
+    got = channel.unary_stream("/peer.Test/Count")(b"%d 9 10" % count,
+                                                   timeout=WAIT_S)
+    with pytest.raises(grpc.RpcError) as e:
+        for _ in range(count + 1):
+            assert next(got) == pattern(9)
+    assert e.value.code() == grpc.StatusCode.ABORTED
+    assert e.value.details() == "no more"
+    found = dict(e.value.trailing_metadata())
+    assert found["grpc-status-details-bin"] == b"\0\1\2\xff"
+
+
+def test_stream_waits_for_its_reader(server, channel):
+    """A thousand megabytes, of which one is read: few are ever made."""
+    got = channel.unary_stream("/peer.Test/Count")(b"1000 1048576 0")
+    assert next(got) == pattern(1 << 20)
+    assert method(channel, "Echo")(b"x") == b"x"
+    got.cancel()
+    assert server.hear("cancelled") == "/peer.Test/Count"
+    assert int(server.hear("sent")) < 100
+
+
+def test_stream_has_a_deadline(server, channel):
+    got = channel.unary_stream("/peer.Test/Count")(b"1000 1048576 0",
+                                                   timeout=1)
+    server.hear("started")
+    assert server.hear("cancelled") == "/peer.Test/Count"
+    with pytest.raises(grpc.RpcError) as e:
+        list(got)
+    assert e.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
 def test_many_headers(channel):
     few = [("x-number-%d" % i, "v" * 100) for i in range(100)]
     assert method(channel, "Echo")(b"x", metadata=few) == b"x"
@@ -247,6 +289,8 @@ class Handler(grpc.GenericRpcHandler):
     def service(self, details):
         name = details.method.split("/")[-1]
         fn = getattr(self, "on_" + name, None)
+        if name.startswith("Count"):
+            return grpc.unary_stream_rpc_method_handler(fn)
         return fn and grpc.unary_unary_rpc_method_handler(fn)
 
     def on_Echo(self, request, context):
@@ -268,6 +312,21 @@ class Handler(grpc.GenericRpcHandler):
     def on_Gzip(self, request, context):
         context.set_compression(grpc.Compression.Gzip)
         return pattern(100000)
+
+    def on_Count(self, request, context):
+        for i in range(len(request)):
+            yield pattern(i * i * 1000)
+
+    def on_CountGzip(self, request, context):
+        context.set_compression(grpc.Compression.Gzip)
+        yield pattern(100000)
+        yield b""
+        context.abort(grpc.StatusCode.ABORTED, "no more")
+
+    def on_CountPark(self, request, context):
+        context.add_callback(lambda: self.cancelled.put(1))
+        yield b"first"
+        self.release.wait(WAIT_S)
 
     def on_Park(self, request, context):
         context.add_callback(lambda: self.cancelled.put(1))
@@ -295,6 +354,15 @@ class Client(Peer):
         self.tell("call", self.count, "/peer.Test/" + name, size, deadline_ms,
                   wait, place)
         return self.count
+
+    def stream(self, name, size=1, deadline_ms=0):
+        self.count += 1
+        self.tell("stream", self.count, "/peer.Test/" + name, size, deadline_ms)
+        return self.count
+
+    def messages(self, count):
+        """The lengths and checksums of the next ones."""
+        return [tuple(self.hear("message").split()[1:]) for _ in range(count)]
 
     def result(self):
         number, code, size, crc, details, text = \
@@ -424,3 +492,35 @@ def test_client_loses_a_killed_server():
     assert client.end() == 0
     server.process.wait()
     server.process.stdin.close()
+
+
+def expected(data):
+    return (str(len(data)), crc32c(data))
+
+
+def test_client_stream(client):
+    client.stream("Count", 20)
+    assert client.messages(20) == [expected(pattern(i * i * 1000))
+                                   for i in range(20)]
+    assert client.result()[1:3] == (0, 0)
+
+
+def test_client_stream_compressed_that_fails(client):
+    client.stream("CountGzip")
+    assert client.messages(2) == [expected(pattern(100000)), expected(b"")]
+    assert client.result()[1] == 10
+
+
+def test_client_stream_cancelled(theirs, client):
+    call = client.stream("CountPark")
+    assert client.messages(1) == [expected(b"first")]
+    client.tell("cancel", call)
+    assert client.result()[1] == 1
+    theirs.handler.cancelled.get(timeout=WAIT_S)
+
+
+def test_client_stream_of_a_server_that_is_gone(theirs, client):
+    client.stream("CountPark")
+    assert client.messages(1) == [expected(b"first")]
+    theirs.stop(0)
+    assert client.result()[1] in (1, 14)
