@@ -51,8 +51,8 @@ static PyObject *server_create(PyTypeObject *type, PyObject *args,
     allocfunc alloc;
     PyObject *self;
 
-    if (!PyArg_ParseTuple(args, "y#zi:Server", &def, &len, &opts.state_dir,
-                          &opts.lease_s))
+    if (!PyArg_ParseTuple(args, "y#zzi:Server", &def, &len, &opts.state_dir,
+                          &opts.job_id, &opts.lease_s))
         return NULL;
     Py_BEGIN_ALLOW_THREADS code =
         mst_server_new_opts(def, (size_t)len, &opts, &server, &error);
@@ -142,8 +142,8 @@ static PyGetSetDef server_getset[] = {
 
 static PyType_Slot server_slots[] = {
     { Py_tp_doc,
-      "Server(server_def, state_dir, lease_s): one task, from a serialized "
-      "ServerDef" },
+      "Server(server_def, state_dir, job_id, lease_s): one task, from a "
+      "serialized ServerDef" },
     { Py_tp_new, server_create },
     { Py_tp_dealloc, server_dealloc },
     { Py_tp_methods, server_methods },

@@ -46,6 +46,9 @@ struct mst_server_opts {
     /* Of a parameter server: the folder of its journal of who joined and left.
      * NULL: where state is kept on this system; "none": in memory only. */
     const char *state_dir;
+    /* Likewise: the name of the job, if it is not to know who joined and left
+     * other jobs on the same hosts. NULL: $MUSTER_JOB_ID, or none. */
+    const char *job_id;
     /* Seconds after which the sessions of a worker that is gone are dropped.
      * 0: a minute for workers of muster, never for TensorFlow's; -1: never. */
     int lease_s;

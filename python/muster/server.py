@@ -189,7 +189,7 @@ class Server:
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None,
                  protocol=None, config=None, start=True, state_dir=None,
-                 lease=None):
+                 lease=None, job_id=None):
         """Bind the port of this task and, unless told not to, start.
 
         server_or_cluster_def: a dict {"ps": ["host:port"], "worker": {1:
@@ -199,7 +199,9 @@ class Server:
         config: a ConfigProto, the default of all sessions on this server.
         state_dir: where a parameter server keeps who joined and left; "none"
         for in memory only. lease: seconds after which the sessions of a worker
-        that is gone are dropped, 0 for never. `muster serve --help` has both.
+        that is gone are dropped, 0 for never. job_id: a name of the job, so
+        that it does not begin with who joined an earlier one on the same
+        parameter servers. `muster serve --help` has these.
         """
         self._leave = None
         self._def = _make_server_def(server_or_cluster_def, job_name,
@@ -207,6 +209,7 @@ class Server:
         self._server = call(
             _muster.Server, self._def.SerializeToString(),
             None if state_dir is None else os.fspath(state_dir),
+            None if job_id is None else str(job_id),
             0 if lease is None else int(lease) or -1)
         if start:
             self.start()

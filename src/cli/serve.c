@@ -41,6 +41,7 @@ static int serve(struct serve_options *o)
                                             .threads = o->threads,
                                             .loops = o->loops,
                                             .state_dir = o->state_dir,
+                                            .job_id = o->job_id,
                                             .lease_s = o->lease_s },
                      &server, &st)) {
         fprintf(stderr, "muster serve: %s\n", st.msg);

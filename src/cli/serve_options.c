@@ -42,6 +42,11 @@ const struct option serve_options_table[] = {
         "$MUSTER_STATE_DIR, "
         "$STATE_DIRECTORY, $XDG_STATE_HOME/muster or ~/.local/state/muster if "
         "not given. \"none\": in memory only."),
+    ROW("job_id", OPTION_TEXT, job_id, "NAME",
+        "of the job, so that it does not begin with who joined an earlier one "
+        "on the same parameter servers. The same for each of them and at each "
+        "restart. $MUSTER_JOB_ID if not given; none: any job with the same "
+        "--ps_hosts is the same job."),
     ROW("lease", OPTION_INT, lease, "SECONDS",
         "after which the sessions of a worker that is gone are dropped; 0 is "
         "never. If not given: 60 for workers of muster, never for "
@@ -79,6 +84,7 @@ static void flags_done(struct serve_flags *f)
     mem_free(f->bind);
     mem_free(f->log);
     mem_free(f->state_dir);
+    mem_free(f->job_id);
     mem_free(f->join);
     mem_free(f->advertise);
 }
@@ -91,6 +97,7 @@ void serve_options_done(struct serve_options *o)
     mem_free(o->bind);
     mem_free(o->log);
     mem_free(o->state_dir);
+    mem_free(o->job_id);
     mem_free(o->join);
     mem_free(o->advertise);
     *o = (struct serve_options){ 0 };
@@ -215,6 +222,7 @@ enum mst_code serve_options_take(struct serve_options *o, struct serve_flags *f,
     o->loops = f->loops;
     o->lease_s = f->lease < 0 ? 0 : f->lease == 0 ? -1 : f->lease;
     o->state_dir = take(&f->state_dir);
+    o->job_id = take(&f->job_id);
     o->advertise = take(&f->advertise);
     if (f->help) {
         code = MST_OK;

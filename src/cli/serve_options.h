@@ -26,6 +26,7 @@ struct serve_options {
     int threads;     /* that compute; 0: as many as there are CPUs */
     int loops;       /* that serve sockets; 0: as the server thinks best */
     char *state_dir; /* of the membership's journal; NULL: the usual place */
+    char *job_id;    /* as server_opts has it */
     int lease_s;     /* as server_opts has it */
     char *join;      /* a ps to get the cluster and the task from: then there
                         are none here yet, and bind is what --bind said */
@@ -38,7 +39,7 @@ struct serve_options {
 struct serve_flags {
     char *ps_hosts, *worker_hosts, *cluster;
     char *job_name, *bind, *log;
-    char *state_dir, *join, *advertise;
+    char *state_dir, *job_id, *join, *advertise;
     int task_index, threads, loops, lease;
     bool help;
 };

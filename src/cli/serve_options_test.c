@@ -80,7 +80,7 @@ static void test_cluster_flag_takes_any_job(void **state)
     assert_int_equal(parse("--cluster=ps=a:1;evaluator/3=b:2 "
                            "--job_name=evaluator --task_index=3 "
                            "--bind=127.0.0.1:0 --log=debug --threads=2 "
-                           "--loops=1",
+                           "--loops=1 --state_dir=/s --job_id=j-1",
                            NULL),
                      0);
     assert_string_equal(got.address, "b:2");
@@ -88,6 +88,8 @@ static void test_cluster_flag_takes_any_job(void **state)
     assert_string_equal(got.log, "debug");
     assert_int_equal(got.threads, 2);
     assert_int_equal(got.loops, 1);
+    assert_string_equal(got.state_dir, "/s");
+    assert_string_equal(got.job_id, "j-1");
 }
 
 static void test_tf_config_serves_alone(void **state)

@@ -390,6 +390,7 @@ static enum mst_code start_server(struct trainer *t, struct status *st)
                                                .threads = task->threads,
                                                .loops = task->loops,
                                                .state_dir = task->state_dir,
+                                               .job_id = task->job_id,
                                                .lease_s = task->lease_s },
                         &t->server, st);
 }

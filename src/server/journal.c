@@ -19,6 +19,7 @@
 /* Lines that need not be there before the file is written anew. */
 #define SLACK         1000
 #define SIZE_MAX_READ ((off_t)256 << 20)
+#define ID_MAX        64
 
 struct entry {
     struct entry *next;
@@ -38,7 +39,7 @@ struct journal {
     /* The job's. */
     int fd; /* -1: there is no file yet */
     size_t len;
-    int lines; /* appended since it was written anew, or more */
+    int lines;          /* appended since it was written anew, or more */
     bool anew;          /* the file is not to be trusted */
     struct members has; /* what is on disk */
 };
@@ -388,13 +389,30 @@ char *journal_default_dir(void)
     return mem_printf("/var/tmp/muster-%u", (unsigned)getuid());
 }
 
-char *journal_name(const char *dir, const struct cluster_spec *cluster,
-                   int task)
+static bool is_id(const char *id)
+{
+    size_t len = strlen(id);
+
+    return len && len <= ID_MAX && *id != '.' &&
+           strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                      "0123456789._-") == len;
+}
+
+enum mst_code journal_name(const char *dir, const struct cluster_spec *cluster,
+                           int task, const char *job_id, char **ret,
+                           struct status *st)
 {
     const struct cluster_job *ps = cluster_spec_job(cluster, "ps");
     uint64_t hash = 0;
 
+    if (job_id && !is_id(job_id))
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "A job id is up to %d letters, digits, \".\", \"_\" "
+                          "and \"-\", with no \".\" first, not \"%s\"",
+                          ID_MAX, job_id);
     for (int i = 0; ps && i < ps->count; i++)
         hash = hash_combine(hash, hash_str(ps->tasks[i].address));
-    return mem_printf("%s/ps%d-%016" PRIx64 ".journal", dir, task, hash);
+    *ret = mem_printf("%s/ps%d-%016" PRIx64 "%s%s.journal", dir, task, hash,
+                      job_id ? "-" : "", job_id ? job_id : "");
+    return MST_OK;
 }

@@ -39,8 +39,11 @@ void journal_write(struct journal *j, const struct member *m, size_t count,
 
 /* Where journals lie if nobody says: to be freed. */
 char *journal_default_dir(void);
-/* The journal of a ps of that cluster in a folder: to be freed. */
-char *journal_name(const char *dir, const struct cluster_spec *cluster,
-                   int task);
+/* The journal of a ps of that cluster in a folder: to be freed. Jobs of the
+ * same parameter servers are told apart by job_id, or not, if that is NULL.
+ * INVALID_ARGUMENT if it cannot be part of a file's name. */
+enum mst_code journal_name(const char *dir, const struct cluster_spec *cluster,
+                           int task, const char *job_id, char **ret,
+                           struct status *st) MUST_USE;
 
 #endif

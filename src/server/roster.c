@@ -1,6 +1,7 @@
 #include "server/roster_state.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -211,6 +212,8 @@ static void do_send(void *arg, int ps, const struct membership_msg *msg,
     for (size_t i = 0; i < msg->count; i++)
         list_add(&l, &msg->members[i]);
     q.sync = msg->sync;
+    if (r->job_id)
+        q.job_id = r->job_id;
     q.digest = msg->digest;
     q.members = l.ptr;
     q.n_members = l.count;
@@ -400,14 +403,19 @@ static enum mst_code read_journal(struct roster *r,
 {
     char *dir =
         opts->state_dir ? mem_str(opts->state_dir) : journal_default_dir();
-    char *path = journal_name(dir, opts->cluster, opts->task);
+    char *path = NULL;
     struct members had;
     enum mst_code rc;
 
     members_init(&had);
-    rc = journal_open(path, opts->pool, &had, &r->journal, st);
+    rc = journal_name(dir, opts->cluster, opts->task, r->job_id, &path, st);
+    if (!rc)
+        rc = journal_open(path, opts->pool, &had, &r->journal, st);
     if (!rc)
         membership_restore(r->ms, &had);
+    if (!rc && had.present && !r->job_id)
+        log_line(LOG_INFO, "another job on these hosts begins without them if "
+                           "it is given a --job_id");
     members_done(&had);
     mem_free(path);
     mem_free(dir);
@@ -421,10 +429,13 @@ enum mst_code roster_new(const struct roster_opts *opts, struct roster **ret,
     bool is_ps = !strcmp(opts->job, "ps");
     struct roster *r = MEM_NEW(struct roster);
     enum mst_code rc = MST_OK;
+    const char *id;
 
     r->job = mem_str(opts->job);
     r->task = opts->task;
     r->keeps = is_ps || !ps || !ps->count;
+    if ((id = opts->job_id ? opts->job_id : getenv("MUSTER_JOB_ID")) && *id)
+        r->job_id = mem_str(id);
     r->lease_s = opts->lease_s;
     r->instance = rng_u64();
     r->started_ms = roster_wall_ms();
@@ -482,6 +493,7 @@ void roster_free(struct roster *r)
     journal_close(r->journal);
     roster_health_done(r);
     pthread_mutex_destroy(&r->lock);
+    mem_free(r->job_id);
     mem_free(r->job);
     mem_free(r);
 }

@@ -29,6 +29,10 @@ struct roster_opts {
     /* Of the journal. NULL: where state is kept on this system; "none":
      * nowhere, and what is told is forgotten with the process. */
     const char *state_dir;
+    /* Which of the jobs that this ps was ever in; its journals are apart, and
+     * a ps that has another is not listened to. NULL: $MUSTER_JOB_ID, or none.
+     */
+    const char *job_id;
     /* Seconds after which the sessions of a worker that is gone are dropped.
      * -1: never; 0: a minute for workers of ours, never for TensorFlow's. */
     int lease_s;

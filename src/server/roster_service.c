@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "cluster/spec_parse.h"
 #include "server/master.h"
@@ -176,6 +177,21 @@ static void join(struct rpc_call *call, void *arg)
     control_free(q);
 }
 
+/* One of the last job that nobody has stopped, or started with the wrong name:
+ * its list is not ours. One without a name may be either. */
+static bool is_stranger(struct roster *r, const Muster__ExchangeRequest *q)
+{
+    if (!*q->job_id || !r->job_id || !strcmp(q->job_id, r->job_id))
+        return false;
+    if (!r->stranger)
+        log_line(LOG_WARN,
+                 "a parameter server of the job \"%s\" is among those of "
+                 "\"%s\": it is not listened to",
+                 q->job_id, r->job_id);
+    r->stranger = true;
+    return true;
+}
+
 static void exchange(struct rpc_call *call, void *arg)
 {
     struct roster *r = arg;
@@ -193,7 +209,11 @@ static void exchange(struct rpc_call *call, void *arg)
         reply_fail_with(call, MST_FAILED_PRECONDITION,
                         "This task keeps no list");
     else if (enter(r, call)) {
-        membership_exchange(r->ms, roster_call_new(r, call), &msg);
+        if (is_stranger(r, q))
+            reply_fail_with(call, MST_FAILED_PRECONDITION,
+                            "This is a parameter server of another job");
+        else
+            membership_exchange(r->ms, roster_call_new(r, call), &msg);
         leave(r);
     }
     mem_free((void *)msg.members);

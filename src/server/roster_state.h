@@ -41,7 +41,8 @@ struct roster {
     /* Constant. */
     char *job;
     int task;
-    bool keeps; /* the list; else it follows */
+    char *job_id; /* NULL: none */
+    bool keeps;   /* the list; else it follows */
     int lease_s;
     uint64_t instance;
     uint64_t started_ms; /* wall clock */
@@ -54,7 +55,7 @@ struct roster {
     struct journal *journal; /* NULL: none */
 
     pthread_mutex_t lock;
-    bool stopped;
+    bool stopped, stranger; /* a ps of another job was told off */
     struct membership *ms;
     /* Its own connections: one to a task that is down is tried after a pause
      * only, and no transfer is to wait for that. NULL when stopped. */

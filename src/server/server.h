@@ -18,7 +18,8 @@ struct server_opts {
     const char *bind;      /* "host:port" or ":port" */
     int threads;           /* that compute; 0: as many as there are CPUs */
     int loops;             /* 0: as the transport thinks best */
-    const char *state_dir; /* see server/roster.h, as for the lease */
+    const char *state_dir; /* see server/roster.h, as for the next two */
+    const char *job_id;
     int lease_s;
     bool held; /* serves nobody before server_serve() */
     /* A ConfigProto: what sessions that do not say otherwise get. */

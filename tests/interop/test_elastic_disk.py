@@ -47,10 +47,23 @@ class Job:
     def journal(self):
         return next(self.c.state.glob("*.journal"))
 
+    def journal_of(self, name):
+        """The journal whose name ends so."""
+        return next(self.c.state.glob("*%s.journal" % name))
+
     def restart(self, **env):
         self.c.ps[0].stop()
         self.c.ps[0].env.pop("LD_PRELOAD", None)
+        self.c.ps[0].env.update(env)
         self.c.restart_ps(0)
+
+    def name(self, name):
+        """Restarts it as a ps of that job."""
+        ps = self.c.ps[0]
+        ps.argv = [a for a in ps.argv if not str(a).startswith("--job_id")]
+        if name:
+            ps.argv.append("--job_id=" + name)
+        self.restart()
 
 
 @pytest.fixture
@@ -159,3 +172,54 @@ def test_flags_that_contradict_the_journal_are_reported(job):
     assert j.has() == [0]
     assert "is 127.0.0.1:99 in the flags, but the journal has it at" \
         in j.c.ps[0].text()
+
+
+def test_jobs_with_names_do_not_meet(job):
+    """With no name, as ever: whoever has the same ps list is the same job."""
+    j = job()
+    assert j.add(0).returncode == 0
+    j.name("a")
+    assert j.has() == []
+    assert j.add(1).returncode == 0
+    assert j.journal_of("-a").exists()
+    j.restart()
+    assert j.has() == [1]
+    j.name("b")
+    assert j.has() == []
+    j.name(None)
+    assert j.has() == [0]
+    assert "begins without them if it is given a --job_id" in j.c.ps[0].text()
+    j.restart(MUSTER_JOB_ID="a")
+    assert j.has() == [1]
+    j.name("b")  # a flag is more than the environment
+    assert j.has() == []
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".a", "x" * 65, "a b"])
+def test_names_that_are_none(tmp_path, name):
+    said = run("serve", "--ps_hosts=127.0.0.1:0", "--job_id=" + name,
+               "--state_dir=%s" % tmp_path)
+    assert said.returncode == 1
+    assert "A job id is up to 64 letters" in said.stderr
+
+
+def test_ps_of_another_job_is_not_listened_to(tmp_path):
+    with cl.Cluster(tmp_path, ["muster"] * 2, 0) as c:
+        def known(i):
+            return run("status", "grpc://" + c.ports["ps"][i].address).stdout
+
+        for i, name in enumerate("ab"):
+            c.ps[i].stop()
+            c.ps[i].argv.append("--job_id=" + name)
+            c.restart_ps(i)
+        ps = c.ports["ps"][0].address
+        said = run("add-worker", "--ps_hosts=" + ps, "5", PLACES[0])
+        assert "1 more will when it is back" in said.stdout
+        cl.wait("it says why", lambda: all(
+            "is not listened to" in ps.text() for ps in c.ps), tasks=c.ps)
+        assert PLACES[0] in known(0) and PLACES[0] not in known(1)
+        # One that forgot its name at a restart is told by the other.
+        c.ps[1].argv.pop()
+        c.ps[1].stop()
+        c.restart_ps(1)
+        cl.wait("it knows", lambda: PLACES[0] in known(1), tasks=c.ps)

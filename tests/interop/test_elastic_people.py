@@ -311,6 +311,9 @@ ps.stop()
 ps = muster.Server({"ps": ["localhost:0"]}, "ps", 0, state_dir=dir)
 assert muster.online_workers(ps.target)[0].address == "w7:1"
 ps.stop()
+ps = muster.Server({"ps": ["localhost:0"]}, "ps", 0, state_dir=dir, job_id=8)
+assert not muster.online_workers(ps.target)
+ps.stop()
 ps = muster.Server({"ps": ["localhost:0"]}, "ps", 0, state_dir="none")
 assert not muster.online_workers(ps.target)
 assert "tensorflow" not in sys.modules
