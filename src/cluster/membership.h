@@ -101,11 +101,16 @@ void membership_flags(struct membership *ms, const struct cluster_spec *spec,
                       uint64_t now_ms);
 void membership_restore(struct membership *ms, const struct members *journal);
 
-/* replace: the index may be another's. That the other is gone, or that the
- * caller insists, is for the owner to know. */
+/* replace: the index may be another's, as the caller insists. */
 void membership_add(struct membership *ms, void *call, const char *job,
                     int task, const char *address, bool replace,
                     uint64_t now_ms);
+/* An add to the index of somebody who is gone, which is for the owner to find
+ * out. It takes its time; so he says of which entry he knows it, and whoever
+ * moved it meanwhile is not replaced. */
+void membership_take_over(struct membership *ms, void *call, const char *job,
+                          int task, const char *address,
+                          struct member_version gone, uint64_t now_ms);
 /* address: only while the task has it; NULL: in any case. */
 void membership_remove(struct membership *ms, void *call, const char *job,
                        int task, const char *address, uint64_t now_ms);

@@ -109,6 +109,12 @@ static void answer(struct membership *ms, struct change *c,
 
 /* ---- what is asked for ---- */
 
+static bool may_replace(const struct change *c, const struct member *m)
+{
+    return c->replace ||
+           (c->takes_over && !member_version_compare(m->version, c->gone));
+}
+
 static enum mst_code check_add(struct membership *ms, const struct change *c,
                                struct status *st)
 {
@@ -121,7 +127,7 @@ static enum mst_code check_add(struct membership *ms, const struct change *c,
         return status_set(st, MST_ALREADY_EXISTS,
                           "%s is the address of /job:%s/task:%d", c->address,
                           other->job, other->task);
-    if (m && m->address && !c->replace)
+    if (m && m->address && !may_replace(c, m))
         return status_set(st, MST_ALREADY_EXISTS,
                           "/job:%s/task:%d is at %s; to move it to %s while "
                           "it is alive takes `replace`",
@@ -390,6 +396,20 @@ void membership_add(struct membership *ms, void *call, const char *job,
                                      .task = task,
                                      .address = (char *)address,
                                      .replace = replace,
+                                     .now_ms = now_ms });
+}
+
+void membership_take_over(struct membership *ms, void *call, const char *job,
+                          int task, const char *address,
+                          struct member_version gone, uint64_t now_ms)
+{
+    change_new(ms, &(struct change){ .kind = CHANGE_ADD,
+                                     .call = call,
+                                     .job = (char *)job,
+                                     .task = task,
+                                     .address = (char *)address,
+                                     .takes_over = true,
+                                     .gone = gone,
                                      .now_ms = now_ms });
 }
 

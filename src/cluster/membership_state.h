@@ -31,7 +31,8 @@ struct change {
     void *call;
     char *job, *address; /* of a removal: the address to be there, or NULL */
     int task;            /* -1: a join that has none yet */
-    bool replace, changed, asked;
+    bool replace, takes_over, changed, asked;
+    struct member_version gone; /* takes_over: the entry it may replace */
     uint64_t now_ms;
     struct member_version version; /* of the entry that it wrote or found */
     uint64_t ticket;

@@ -156,6 +156,46 @@ static void test_changes_of_one_task_come_one_after_the_other(void **state)
     assert_null(write_of(&nodes[0]));
 }
 
+static void take_over(void *who, const char *address,
+                      struct member_version gone)
+{
+    membership_take_over(nodes[0].ms, who, "worker", 1, address, gone, 0);
+}
+
+static struct member_version version_of_1(void)
+{
+    return members_get(membership_table(nodes[0].ms), "worker", 1)->version;
+}
+
+/* Both have seen that it is gone; the second has not seen the first. */
+static void test_who_is_gone_is_replaced_by_one(void **state)
+{
+    struct member_version gone;
+
+    boot_all(2);
+    gone = version_of_1();
+    take_over(&call, "a:1", gone);
+    take_over(&other, "b:1", gone);
+    settle();
+    assert_ok();
+    assert_true(call.changed);
+    assert_answer(&other, MST_ALREADY_EXISTS, "is at a:1");
+    assert_at(0, 1, "a:1");
+    assert_at(1, 1, "a:1");
+    /* Whose wish came true is told so, whoever did it. */
+    other = (struct call){ 0 };
+    take_over(&other, "a:1", gone);
+    settle();
+    assert_answer(&other, MST_OK, "");
+    assert_false(other.changed);
+    /* And when that one is gone, too. */
+    other = (struct call){ 0 };
+    take_over(&other, "b:1", version_of_1());
+    settle();
+    assert_answer(&other, MST_OK, "");
+    assert_at(1, 1, "b:1");
+}
+
 static void test_changes_of_one_address_come_one_after_the_other(void **state)
 {
     boot_all(1);
@@ -500,6 +540,7 @@ int main(void)
         T(test_removal_of_what_is_not_so_is_refused),
         T(test_failed_write_changes_nothing),
         T(test_changes_of_one_task_come_one_after_the_other),
+        T(test_who_is_gone_is_replaced_by_one),
         T(test_changes_of_one_address_come_one_after_the_other),
         T(test_what_is_under_way_is_forgotten_on_free),
         T(test_add_reaches_every_ps),

@@ -107,33 +107,60 @@ static bool sync_folder(const char *path)
     return ok;
 }
 
-/* The whole of a table as a new file in place of the old one. */
-static enum mst_code write_anew(struct journal *j, const struct members *all,
+/* Lines for all of them; how many. */
+static int put_lines(struct record_text *text, const struct members *wants)
+{
+    struct members_walk at = { 0 };
+    const struct member *m;
+    int lines = 0;
+
+    while ((m = members_next(wants, &at))) {
+        record_put(text, m);
+        lines++;
+    }
+    return lines;
+}
+
+/*
+ * A new file in place of the old one: what that has, and behind it what is
+ * wanted. If the folder cannot be synced, it has one or the other from now on,
+ * and nobody knows which; so the new one is cut to what both have.
+ */
+static enum mst_code write_anew(struct journal *j, const struct members *wants,
                                 struct status *st)
 {
     char *temporary = mem_printf("%s.new", j->path);
     struct record_text text = { 0 };
     enum mst_code rc = MST_OK;
+    size_t had;
     int fd = -1;
 
-    record_put_all(&text, all);
+    record_put_all(&text, &j->has);
+    had = text.len;
+    put_lines(&text, wants);
     if (make_folders(j->path))
         fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ||
         !write_all(fd, text.text, text.len) || fsync(fd) ||
-        rename(temporary, j->path) || !sync_folder(j->path)) {
+        rename(temporary, j->path)) {
         rc = failed(st, j->path, "written");
         if (fd >= 0)
             close(fd);
         unlink(temporary);
-        j->anew = true; /* it may have been renamed all the same */
+        j->anew = true;
     } else {
         if (j->fd >= 0)
             close(j->fd);
         j->fd = fd;
         j->len = text.len;
         j->lines = 0;
-        j->anew = false;
+        j->anew = !sync_folder(j->path);
+        if (j->anew) {
+            rc = failed(st, j->path, "written");
+            if (ftruncate(fd, (off_t)had) || fsync(fd))
+                log_line(LOG_ERROR, "the journal %s cannot be taken back: %s",
+                         j->path, strerror(errno));
+        }
     }
     record_text_done(&text);
     mem_free(temporary);
@@ -143,16 +170,10 @@ static enum mst_code write_anew(struct journal *j, const struct members *all,
 static enum mst_code append(struct journal *j, const struct members *wants,
                             struct status *st)
 {
-    struct members_walk at = { 0 };
     struct record_text text = { 0 };
-    const struct member *m;
+    int lines = put_lines(&text, wants);
     enum mst_code rc = MST_OK;
-    int lines = 0;
 
-    while ((m = members_next(wants, &at))) {
-        record_put(&text, m);
-        lines++;
-    }
     if (!write_all(j->fd, text.text, text.len) || fdatasync(j->fd)) {
         rc = failed(st, j->path, "written");
         if (ftruncate(j->fd, (off_t)j->len) ||
@@ -179,18 +200,12 @@ static void merge_all(struct members *into, const struct members *from)
 static enum mst_code put_down(struct journal *j, const struct members *wants,
                               struct status *st)
 {
-    struct members all;
     enum mst_code rc;
 
-    if (j->fd >= 0 && !j->anew && j->lines <= 2 * j->has.present + SLACK) {
+    if (j->fd >= 0 && !j->anew && j->lines <= 2 * j->has.present + SLACK)
         rc = append(j, wants, st);
-    } else {
-        members_init(&all);
-        merge_all(&all, &j->has);
-        merge_all(&all, wants);
-        rc = write_anew(j, &all, st);
-        members_done(&all);
-    }
+    else
+        rc = write_anew(j, wants, st);
     if (!rc)
         merge_all(&j->has, wants);
     return rc;

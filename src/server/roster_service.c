@@ -55,17 +55,15 @@ struct moving {
 static void moving_known(void *arg, bool alive)
 {
     struct moving *m = arg;
-    const struct member *now;
-    bool gone;
 
-    if (!m->r->stopped) {
-        now = members_get(membership_table(m->r->ms), m->job, m->task);
-        /* Somebody else may have moved it meanwhile, and is alive there. */
-        gone = !alive && !member_version_compare(now->version, m->version);
-        /* With an index that is taken the membership says so. */
-        membership_add(m->r->ms, m->c, m->job, m->task, m->address, gone,
+    if (m->r->stopped)
+        ;
+    else if (alive) /* the membership has the words for it */
+        membership_add(m->r->ms, m->c, m->job, m->task, m->address, false,
                        roster_wall_ms());
-    }
+    else
+        membership_take_over(m->r->ms, m->c, m->job, m->task, m->address,
+                             m->version, roster_wall_ms());
     mem_free(m->job);
     mem_free(m->address);
     mem_free(m);

@@ -7,6 +7,7 @@
  *   nospace   half of a write is done, then ENOSPC
  *   readonly  EROFS for every open for writing, and every write
  *   sync      EIO from fsync
+ *   folder    EIO from fsync of a folder, after it has done what it should not
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int fault_is(const char *what)
@@ -39,11 +41,19 @@ static int is_journal(int fd)
     return strstr(path, ".journal") != NULL;
 }
 
+static int is_folder(int fd)
+{
+    struct stat info;
+
+    return !fstat(fd, &info) && S_ISDIR(info.st_mode);
+}
+
 static int after_sync(int fd, int result)
 {
     if (!result && is_journal(fd) && fault_is("kill"))
         raise(SIGKILL);
-    if (is_journal(fd) && fault_is("sync")) {
+    if ((is_journal(fd) && fault_is("sync")) ||
+        (is_folder(fd) && fault_is("folder"))) {
         errno = EIO;
         return -1;
     }

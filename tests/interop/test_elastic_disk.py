@@ -109,6 +109,29 @@ def test_disk_that_fails_changes_nothing(job, kind, text, first):
 
 
 @plain
+@pytest.mark.parametrize("kind", ["nospace", "readonly", "sync", "folder"])
+@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
+def test_change_that_failed_is_not_there_later(job, kind, first):
+    """Also if the ps restarts before its disk is well again."""
+    j = job(kind)
+    before = [] if first else [0]
+    if not first:
+        assert j.add(0).returncode == 0
+        j.c.ps[0].stop()
+        j.journal().write_bytes(j.journal().read_bytes() + b"cut")
+        j.c.restart_ps(0)  # so that it is written anew
+    j.when.touch()
+    assert j.add(1).returncode == 1
+    j.c.ps[0].stop()
+    j.c.restart_ps(0)
+    assert j.has() == before
+    j.when.unlink()
+    assert j.add(2).returncode == 0
+    j.restart()
+    assert j.has() == [*before, 2]
+
+
+@plain
 def test_ps_killed_between_the_write_and_the_answer_has_it(job):
     """Written is written; that nobody was told is no harm."""
     j = job("kill")

@@ -52,6 +52,7 @@ enum sim_phase {
     SIM_TORN,     /* an append that failed, to be cut off again */
     SIM_ANEW,     /* a whole new file beside the old one */
     SIM_RENAMED,  /* it is in its place, but not for certain */
+    SIM_UNSURE,   /* nor will it be: what is new in it is to be cut off */
     SIM_REPORT,   /* tell those who wanted the writes */
 };
 
@@ -72,6 +73,7 @@ struct sim_disk {
     bool was_full;              /* one has failed */
     struct sim_text file, next; /* next: while it is written anew */
     size_t durable;             /* of the file */
+    size_t kept;                /* of next: what was there before */
     enum sim_phase phase;
     enum mst_code failed;
     int queued, group, reported; /* the first `group` are being written */
@@ -123,7 +125,14 @@ struct sim_exchange {
 
 /* ---- clients ---- */
 
-enum sim_wish { SIM_ADD, SIM_MOVE, SIM_REMOVE, SIM_REMOVE_AT, SIM_JOIN };
+enum sim_wish {
+    SIM_ADD,
+    SIM_MOVE,
+    SIM_TAKE, /* over from one that is gone */
+    SIM_REMOVE,
+    SIM_REMOVE_AT,
+    SIM_JOIN
+};
 
 struct sim_call {
     enum sim_wish wish;
@@ -133,6 +142,7 @@ struct sim_call {
     enum mst_code code;
     int got; /* the task that a join got */
     struct member_version version;
+    struct member_version gone; /* a take-over: the entry that it has seen */
     /* A join: which indices were others' when it was asked for, by an entry or
      * by the flags of a ps in that life. */
     uint64_t taken, flagged[SIM_PS];

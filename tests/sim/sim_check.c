@@ -116,7 +116,7 @@ static bool was_given(const struct sim_world *w, const struct sim_call *join)
 {
     for (const struct sim_call *c = w->calls; c < w->calls + w->call_count; c++)
         if (c->task == join->got && c->address == join->address &&
-            (c->wish == SIM_ADD || c->wish == SIM_MOVE))
+            c->wish <= SIM_TAKE)
             return false;
     return !(w->flagged[join->got] >> join->address & 1);
 }
@@ -157,6 +157,26 @@ static void check_exclusive(struct sim_world *w, const struct sim_call *join)
                      (int)(join - w->calls), (int)(c - w->calls), c->got);
 }
 
+/* One that is gone is replaced by one, unless the index was free between. */
+static void check_taken(struct sim_world *w, const struct sim_call *take)
+{
+    const struct sim_call *c, *twice = NULL;
+
+    for (c = w->calls; c < w->calls + w->call_count; c++) {
+        if (c->task != take->task)
+            continue;
+        if (c->wish == SIM_REMOVE || c->wish == SIM_REMOVE_AT)
+            return;
+        if (c != take && c->wish == SIM_TAKE && c->ps == take->ps &&
+            c->life == take->life && c->answers && !c->code && c->changed &&
+            !member_version_compare(c->gone, take->gone))
+            twice = c;
+    }
+    if (twice)
+        sim_fail(w, "call %d and call %d both took over task %d",
+                 (int)(take - w->calls), (int)(twice - w->calls), take->task);
+}
+
 void sim_check_calls(struct sim_world *w)
 {
     const struct members *t = membership_table(w->ps[0].ms);
@@ -172,6 +192,8 @@ void sim_check_calls(struct sim_world *w)
         if (!m || sim_newer(c->version, m->version))
             sim_fail(w, "call %d was acknowledged, and its entry is lost",
                      (int)(c - w->calls));
+        if (c->wish == SIM_TAKE && c->changed)
+            check_taken(w, c);
         if (c->wish == SIM_JOIN && !w->strangers && was_given(w, c) &&
             !(w->tampered >> c->got & 1))
             check_exclusive(w, c);

@@ -3,8 +3,8 @@
 
 #include "sim.h"
 
-static const char *const wishes[] = { "add", "move", "remove", "remove-at",
-                                      "join" };
+static const char *const wishes[] = { "add",    "move",      "take",
+                                      "remove", "remove-at", "join" };
 
 static void issue(struct sim_world *w, struct sim_call *c)
 {
@@ -21,6 +21,10 @@ static void issue(struct sim_world *w, struct sim_call *c)
     case SIM_MOVE:
         membership_add(ps->ms, c, "worker", c->task, address,
                        c->wish == SIM_MOVE, now_ms);
+        break;
+    case SIM_TAKE:
+        membership_take_over(ps->ms, c, "worker", c->task, address, c->gone,
+                             now_ms);
         break;
     case SIM_REMOVE:
     case SIM_REMOVE_AT:
@@ -52,6 +56,7 @@ static void note_taken(struct sim_world *w, struct sim_call *c)
 struct sim_call *sim_client_call(struct sim_world *w, enum sim_wish wish,
                                  int ps, int task, int address)
 {
+    const struct member *m;
     struct sim_call *c;
 
     if (w->call_count == SIM_CALLS || !w->ps[ps].ms || w->ps[ps].foreign)
@@ -63,6 +68,9 @@ struct sim_call *sim_client_call(struct sim_world *w, enum sim_wish wish,
     c->life = w->ps[ps].life;
     c->task = task;
     c->address = address;
+    m = members_get(membership_table(w->ps[ps].ms), "worker", task);
+    if (m)
+        c->gone = m->version;
     if (wish == SIM_JOIN)
         note_taken(w, c);
     else if (wish != SIM_ADD && task >= 0)
@@ -79,7 +87,9 @@ static enum sim_wish choose(struct sim_world *w)
         return SIM_ADD;
     if (n < 70 || w->gentle)
         return SIM_JOIN;
-    return n < 82 ? SIM_MOVE : n < 94 ? SIM_REMOVE : SIM_REMOVE_AT;
+    if (n < 84)
+        return n < 77 ? SIM_MOVE : SIM_TAKE;
+    return n < 95 ? SIM_REMOVE : SIM_REMOVE_AT;
 }
 
 void sim_client_step(struct sim_world *w)
@@ -106,6 +116,9 @@ void sim_client_step(struct sim_world *w)
         return;
     }
     sim_client_call(w, wish, ps, task, address);
+    /* Whoever sees that one is gone may not be alone. */
+    if (wish == SIM_TAKE && sim_rnd(w, 2))
+        sim_client_call(w, wish, ps, task, sim_rnd(w, SIM_ADDRESSES));
 }
 
 /* ---- answers ---- */
@@ -145,7 +158,7 @@ static void check_error(struct sim_ps *ps, const struct sim_call *c)
         expected = c->task < 0 && c->wish != SIM_JOIN;
         break;
     case MST_ALREADY_EXISTS:
-        expected = c->wish == SIM_ADD || c->wish == SIM_MOVE;
+        expected = c->wish <= SIM_TAKE;
         break;
     case MST_NOT_FOUND:
         expected = c->wish == SIM_REMOVE || c->wish == SIM_REMOVE_AT;

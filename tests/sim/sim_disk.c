@@ -4,7 +4,8 @@
  * What is appended is volatile until it is synced. A crash keeps any beginning
  * of it, and may garble the end of that. A write may fail after any number of
  * bytes; then it is cut off again. Now and then the journal is written anew: a
- * crash leaves the old one or the new one.
+ * crash leaves the old one or the new one, and so does a folder that cannot be
+ * synced, which is why the new one is then cut to what the old one says.
  *
  * Writes that come while one is under way wait and go together. Each step is
  * one of the points at which a crash can come.
@@ -78,13 +79,9 @@ static void begin_anew(struct sim_ps *ps)
     members_init(&all);
     if (d->exists && record_scan(d->file.data, d->file.len, &all, &report, &st))
         sim_fail(ps->world, "ps %d: %s", ps->number, st.msg);
-    for (int i = 0; i < d->group; i++)
-        for (int k = 0; k < d->queue[i].list.count; k++) {
-            struct member m = sim_member(&d->queue[i].list.e[k]);
-
-            members_merge(&all, &m);
-        }
     record_put_all(&text, &all);
+    d->kept = text.len;
+    put_group(d, &text);
     d->next.len = 0;
     text_put(&d->next, text.text, text.len);
     record_text_done(&text);
@@ -105,6 +102,16 @@ static void begin_append(struct sim_ps *ps, bool fails)
     text_put(&d->file, text.text, text.len);
     record_text_done(&text);
     d->phase = fails ? SIM_TORN : SIM_APPENDED;
+}
+
+/* The new file is the file. */
+static void swap(struct sim_disk *d)
+{
+    struct sim_text old = d->file;
+
+    d->file = d->next;
+    d->next = old;
+    d->exists = true;
 }
 
 /* It is on the disk, whatever comes. */
@@ -195,7 +202,6 @@ static void begin(struct sim_ps *ps)
 void sim_disk_step(struct sim_ps *ps)
 {
     struct sim_disk *d = &ps->disk;
-    struct sim_text old;
 
     switch (d->phase) {
     case SIM_IDLE:
@@ -213,12 +219,22 @@ void sim_disk_step(struct sim_ps *ps)
         d->phase = SIM_RENAMED;
         break;
     case SIM_RENAMED:
-        old = d->file;
-        d->file = d->next;
-        d->next = old;
-        d->exists = true;
+        if (d->bad && sim_chance(ps->world, 50)) {
+            d->phase = SIM_UNSURE;
+            break;
+        }
+        swap(d);
         d->anew = false;
         settle(ps);
+        break;
+    case SIM_UNSURE:
+        d->next.len = d->kept;
+        if (sim_rnd(ps->world, 2))
+            swap(d);
+        d->durable = d->file.len;
+        d->anew = true;
+        d->failed = MST_RESOURCE_EXHAUSTED;
+        d->phase = SIM_REPORT;
         break;
     case SIM_REPORT:
         report(ps);
@@ -252,16 +268,12 @@ static void tear(struct sim_ps *ps)
 void sim_disk_crash(struct sim_ps *ps)
 {
     struct sim_disk *d = &ps->disk;
-    struct sim_text old;
 
     if (d->phase == SIM_APPENDED || d->phase == SIM_TORN)
         tear(ps);
-    if (d->phase == SIM_RENAMED && sim_rnd(ps->world, 2)) {
-        old = d->file;
-        d->file = d->next;
-        d->next = old;
-        d->exists = true;
-    }
+    if ((d->phase == SIM_RENAMED || d->phase == SIM_UNSURE) &&
+        sim_rnd(ps->world, 2))
+        swap(d);
     d->phase = SIM_IDLE;
     d->queued = d->group = d->reported = 0;
 }
