@@ -1,27 +1,19 @@
 #include "api/cluster_call.h"
 
-#include <semaphore.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "client/link.h"
 #include "cluster/spec_parse.h"
-#include "rpc/channel.h"
 #include "server/message.h"
 
 /* Sockets are few in a process; names are looked up by a thread each. */
 #define AT_ONCE 64
 
-/* What the questions of one round share. */
-struct round {
-    struct loop_group *loops;
-    uint64_t timeout_ms;
-    sem_t room, over;
-};
-
 struct question {
-    struct round *round;
     struct cluster_call *call;
-    struct rpc_channel *channel;
+    struct client_link link;
+    struct client_asking asking;
 };
 
 enum mst_code cluster_call_address(const char *target, char **ret,
@@ -49,75 +41,62 @@ enum mst_code cluster_call_address(const char *target, char **ret,
     return rc;
 }
 
-static void on_closed(void *arg)
+static void begin(struct question *q, struct cluster_call *c,
+                  struct loop_group *loops, uint64_t timeout_ms)
 {
-    struct question *q = arg;
-    struct round *r = q->round;
+    struct rpc_msg msg;
+    char *address;
 
-    rpc_channel_unref(q->channel);
-    mem_free(q);
-    sem_post(&r->room);
-    sem_post(&r->over);
+    c->answer = NULL;
+    status_clear(&c->status);
+    q->call = NULL;
+    if (cluster_call_address(c->target, &address, &c->status))
+        return;
+    q->call = c;
+    client_link_open_at(&q->link, address, loops);
+    message_pack(&msg, c->request);
+    client_link_begin(&q->link,
+                      &(struct client_ask){ .path = c->path,
+                                            .msg = &msg,
+                                            .timeout_ms = timeout_ms },
+                      &q->asking);
+    mem_free(address);
 }
 
-static void on_done(const struct rpc_reply *reply, void *arg)
+static void end(struct question *q)
 {
-    struct question *q = arg;
     struct cluster_call *c = q->call;
+    struct client_answer got;
 
-    status_copy(&c->status, reply->status);
-    if (!c->status.code) {
-        c->answer = control_unpack(c->answers, reply->msg.data, reply->msg.len);
+    if (!c)
+        return;
+    if (!client_link_end(&q->link, &q->asking, &got, &c->status)) {
+        c->answer = control_unpack(c->answers, got.msg.data, got.msg.len);
         if (!c->answer)
             status_set(&c->status, MST_INTERNAL,
                        "%s answered what cannot be read", c->target);
+        buffer_unref(got.msg.owner);
     }
-    rpc_channel_close(q->channel, on_closed, q);
-}
-
-static void ask(struct round *r, struct cluster_call *c, const char *address)
-{
-    struct question *q = MEM_NEW(struct question);
-    struct rpc_msg msg;
-
-    *q = (struct question){ r, c, rpc_channel_new(r->loops, address, NULL) };
-    message_pack(&msg, c->request);
-    rpc_client_call_unref(rpc_channel_call(
-        q->channel, &(struct rpc_request){ .path = c->path,
-                                           .msg = &msg,
-                                           .deadline_ms = r->timeout_ms,
-                                           .done = on_done,
-                                           .arg = q }));
+    client_link_close(&q->link);
 }
 
 void cluster_call_all(struct cluster_call *calls, size_t count,
                       uint64_t timeout_ms)
 {
-    struct round r = { .timeout_ms = timeout_ms };
-    size_t asked = 0;
-
-    r.loops =
+    size_t room = MIN(count, (size_t)AT_ONCE);
+    struct question *q = mem_array(room + 1, sizeof(*q));
+    struct loop_group *loops =
         loop_group_new(&(struct loop_opts){ .loops = 1, .spin_us_max = -1 });
-    sem_init(&r.room, 0, AT_ONCE);
-    sem_init(&r.over, 0, 0);
-    for (size_t i = 0; i < count; i++) {
-        char *address;
 
-        calls[i].answer = NULL;
-        status_clear(&calls[i].status);
-        if (cluster_call_address(calls[i].target, &address, &calls[i].status))
-            continue;
-        while (sem_wait(&r.room))
-            ;
-        ask(&r, &calls[i], address);
-        asked++;
-        mem_free(address);
+    for (size_t i = 0; i < count; i++) {
+        if (i >= room)
+            end(&q[i % room]);
+        begin(&q[i % room], &calls[i], loops, timeout_ms);
     }
-    while (asked)
-        asked -= !sem_wait(&r.over);
-    loop_group_free(r.loops);
-    sem_destroy(&r.room);
-    sem_destroy(&r.over);
+    for (size_t i = 0; i < room; i++)
+        end(&q[i]);
+    loop_group_free(loops);
+    mem_free(q);
 }
 
 void cluster_call_explain(const char *target, const char *path,

@@ -6,17 +6,16 @@
 #include "api/cluster_call.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "rpc/channel.h"
+#include "client/link.h"
 #include "server/message.h"
 
 struct cluster_watch {
     char *target; /* as the caller wrote it */
-    struct loop_group *loops;
-    struct rpc_channel *channel;
+    struct client_link link;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     Muster__WatchResponse *news; /* not taken yet; NULL: none */
-    bool over, closed;
+    bool over;
     struct status status; /* over: why */
 };
 
@@ -48,16 +47,6 @@ static void on_over(const struct rpc_reply *reply, void *arg)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void on_closed(void *arg)
-{
-    struct cluster_watch *w = arg;
-
-    pthread_mutex_lock(&w->lock);
-    w->closed = true;
-    pthread_cond_signal(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-}
-
 enum mst_code cluster_watch_open(const char *target, uint64_t revision,
                                  uint64_t instance, struct cluster_watch **ret,
                                  struct status *st)
@@ -72,9 +61,7 @@ enum mst_code cluster_watch_open(const char *target, uint64_t revision,
         return st->code;
     w = MEM_NEW(struct cluster_watch);
     w->target = mem_str(target);
-    w->loops =
-        loop_group_new(&(struct loop_opts){ .loops = 1, .spin_us_max = -1 });
-    w->channel = rpc_channel_new(w->loops, address, NULL);
+    client_link_open_at(&w->link, address, NULL);
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -84,11 +71,12 @@ enum mst_code cluster_watch_open(const char *target, uint64_t revision,
     q.instance = instance;
     message_pack(&m, &q.base);
     rpc_client_call_unref(rpc_channel_call(
-        w->channel, &(struct rpc_request){ .path = CLUSTER_CALL_PATH(Watch),
-                                           .msg = &m,
-                                           .message = on_message,
-                                           .done = on_over,
-                                           .arg = w }));
+        w->link.channel,
+        &(struct rpc_request){ .path = CLUSTER_CALL_PATH(Watch),
+                               .msg = &m,
+                               .message = on_message,
+                               .done = on_over,
+                               .arg = w }));
     mem_free(address);
     *ret = w;
     return MST_OK;
@@ -98,13 +86,7 @@ void cluster_watch_close(struct cluster_watch *w)
 {
     if (!w)
         return;
-    rpc_channel_close(w->channel, on_closed, w);
-    pthread_mutex_lock(&w->lock);
-    while (!w->closed)
-        pthread_cond_wait(&w->changed, &w->lock);
-    pthread_mutex_unlock(&w->lock);
-    rpc_channel_unref(w->channel);
-    loop_group_free(w->loops);
+    client_link_close(&w->link);
     control_free(w->news);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

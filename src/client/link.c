@@ -7,6 +7,16 @@
 
 #define SCHEME "grpc://"
 
+void client_link_open_at(struct client_link *l, const char *address,
+                         struct loop_group *loops)
+{
+    *l = (struct client_link){ 0 };
+    pthread_mutex_init(&l->lock, NULL);
+    if (!loops)
+        loops = l->loops = loop_group_new(&(struct loop_opts){ .loops = 1 });
+    l->channel = rpc_channel_new(loops, address, NULL);
+}
+
 enum mst_code client_link_open(struct client_link *l, const char *target,
                                struct status *st)
 {
@@ -15,9 +25,7 @@ enum mst_code client_link_open(struct client_link *l, const char *target,
         return status_set(st, MST_INVALID_ARGUMENT,
                           "A session's target is grpc://host:port, not \"%s\"",
                           target);
-    pthread_mutex_init(&l->lock, NULL);
-    l->loops = loop_group_new(&(struct loop_opts){ .loops = 1 });
-    l->channel = rpc_channel_new(l->loops, target + strlen(SCHEME), NULL);
+    client_link_open_at(l, target + strlen(SCHEME), NULL);
     return MST_OK;
 }
 
@@ -42,7 +50,8 @@ void client_link_close(struct client_link *l)
         rpc_channel_unref(l->channel);
         (void)client_wait_until(&wait, 0);
         client_wait_done(&wait);
-        loop_group_free(l->loops);
+        if (l->loops)
+            loop_group_free(l->loops);
     }
     if (l->channel || l->server)
         pthread_mutex_destroy(&l->lock);
@@ -98,42 +107,33 @@ void client_link_cancel(struct client_link *l)
 
 /* ---- calls ---- */
 
-struct asking {
-    struct client_call call;
-    struct client_wait *wait;
-    rpc_place_fn *place;
-    void *place_arg;
-    struct client_answer *answer;
-    struct status st;
-};
-
 static bool asking_place(void *arg, const uint8_t *head, size_t have,
                          size_t total, struct rpc_place *ret)
 {
-    struct asking *a = arg;
+    struct client_asking *a = arg;
 
-    return a->place(a->place_arg, head, have, total, ret);
+    return a->ask.place(a->ask.place_arg, head, have, total, ret);
 }
 
 static void asking_done(const struct rpc_reply *reply, void *arg)
 {
-    struct asking *a = arg;
+    struct client_asking *a = arg;
 
     if (reply->status->code) {
         status_copy(&a->st, reply->status);
         a->st.worker_restarted =
             message_is_restarted(reply->details, reply->details_len);
     } else {
-        a->answer->msg = reply->msg;
-        a->answer->placed = reply->placed;
+        a->answer.msg = reply->msg;
+        a->answer.placed = reply->placed;
         if (reply->msg.owner)
             buffer_ref(reply->msg.owner);
     }
-    client_wait_signal(a->wait);
+    client_wait_signal(a->ask.wait);
 }
 
-static void start(struct client_link *l, struct asking *a,
-                  const struct client_ask *ask)
+void client_link_begin(struct client_link *l, const struct client_ask *ask,
+                       struct client_asking *a)
 {
     struct rpc_request rq = { .path = ask->path,
                               .msg = ask->msg,
@@ -143,54 +143,62 @@ static void start(struct client_link *l, struct asking *a,
                               .done = asking_done,
                               .arg = a };
 
+    a->call = (struct client_call){ 0 };
+    a->ask = *ask;
+    a->answer = (struct client_answer){ 0 };
+    status_clear(&a->st);
+    if (!ask->wait) {
+        client_wait_init(&a->own);
+        a->ask.wait = &a->own;
+    }
+    client_wait_reset(a->ask.wait);
     if (l->server)
         a->call.local = rpc_local_call(server_rpc(l->server), &rq);
     else
         a->call.remote = rpc_channel_call(l->channel, &rq);
+    client_link_enter(l, &a->call);
 }
 
 /* A channel keeps its deadlines; a handler in this process is told to stop. */
-static void finish(struct asking *a, const struct client_link *l,
-                   uint64_t timeout_ms)
+static void finish(struct client_asking *a, const struct client_link *l)
 {
-    uint64_t deadline_ns =
-        l->server && timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+    uint64_t deadline_ns = l->server && a->ask.timeout_ms
+                               ? clock_ns() + a->ask.timeout_ms * 1000000
+                               : 0;
 
-    if (client_wait_until(a->wait, deadline_ns))
+    if (client_wait_until(a->ask.wait, deadline_ns))
         return;
     rpc_local_cancel(a->call.local);
-    (void)client_wait_until(a->wait, 0);
+    (void)client_wait_until(a->ask.wait, 0);
     if (a->st.code)
         status_set(&a->st, MST_DEADLINE_EXCEEDED, "Deadline Exceeded");
+}
+
+enum mst_code client_link_end(struct client_link *l, struct client_asking *a,
+                              struct client_answer *ret, struct status *st)
+{
+    bool cancelled;
+
+    finish(a, l);
+    cancelled = client_link_leave(l, &a->call);
+    rpc_client_call_unref(a->call.remote);
+    rpc_local_unref(a->call.local);
+    if (a->ask.wait == &a->own)
+        client_wait_done(&a->own);
+    if (a->st.code && cancelled)
+        status_set(&a->st, MST_CANCELLED, "The client has cancelled the call.");
+    if (a->st.code)
+        return status_copy(st, &a->st);
+    *ret = a->answer;
+    return MST_OK;
 }
 
 enum mst_code client_link_call(struct client_link *l,
                                const struct client_ask *ask,
                                struct client_answer *ret, struct status *st)
 {
-    struct client_answer answer = { 0 };
-    struct client_wait own;
-    struct asking a = { .wait = ask->wait ? ask->wait : &own,
-                        .place = ask->place,
-                        .place_arg = ask->place_arg,
-                        .answer = &answer };
-    bool cancelled;
+    struct client_asking a;
 
-    if (!ask->wait)
-        client_wait_init(&own);
-    client_wait_reset(a.wait);
-    start(l, &a, ask);
-    client_link_enter(l, &a.call);
-    finish(&a, l, ask->timeout_ms);
-    cancelled = client_link_leave(l, &a.call);
-    rpc_client_call_unref(a.call.remote);
-    rpc_local_unref(a.call.local);
-    if (!ask->wait)
-        client_wait_done(&own);
-    if (a.st.code && cancelled)
-        status_set(&a.st, MST_CANCELLED, "The client has cancelled the call.");
-    if (a.st.code)
-        return status_copy(st, &a.st);
-    *ret = answer;
-    return MST_OK;
+    client_link_begin(l, ask, &a);
+    return client_link_end(l, &a, ret, st);
 }

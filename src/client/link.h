@@ -1,9 +1,11 @@
 /*
- * How a client reaches a master: over a channel, or by calling the master of a
- * server in the same process, with the same messages and without a socket.
+ * How a thread that waits reaches a server: over a channel, or by calling the
+ * methods of a server in the same process, with the same messages and without a
+ * socket. Sessions, the C API and the program make all their calls by this.
  *
- * A call is synchronous and has a deadline. What is under way can be given up
- * from another thread; a call that was ends with CANCELLED.
+ * A call has a deadline. It is made and waited for at once, or begun here and
+ * ended later, for who has several. What is under way can be given up from
+ * another thread; a call that was ends with CANCELLED.
  *
  * Threads: any; each call waits on its own.
  */
@@ -19,7 +21,7 @@
 #include "server/server.h"
 
 struct client_link {
-    struct loop_group *loops; /* of the channel */
+    struct loop_group *loops; /* of the channel, if they are the link's own */
     struct rpc_channel *channel;
     struct server *server; /* instead: in this process */
     pthread_mutex_t lock;
@@ -38,8 +40,13 @@ struct client_call {
 /* target is "grpc://host:port". */
 enum mst_code client_link_open(struct client_link *l, const char *target,
                                struct status *st) MUST_USE;
+/* The same to "host:port"; on loops that outlive the link, or, if that is NULL,
+ * on one of its own. */
+void client_link_open_at(struct client_link *l, const char *address,
+                         struct loop_group *loops);
 /* server outlives the link. */
 void client_link_open_local(struct client_link *l, struct server *server);
+/* Ends all that is under way with CANCELLED. */
 void client_link_close(struct client_link *l);
 
 struct client_ask {
@@ -55,7 +62,22 @@ struct client_answer {
     struct rpc_data msg; /* with a reference of its owner */
     struct rpc_place placed;
 };
-/* What came back is the caller's, and on success only. */
+/* A call under way; nobody looks into it. */
+struct client_asking {
+    struct client_call call;
+    struct client_ask ask;
+    struct client_wait own;
+    struct client_answer answer;
+    struct status st;
+};
+/* The request is taken; the path stays valid until it has ended. */
+void client_link_begin(struct client_link *l, const struct client_ask *ask,
+                       struct client_asking *ret);
+/* Waits. What came back is the caller's, and on success only. */
+enum mst_code client_link_end(struct client_link *l, struct client_asking *a,
+                              struct client_answer *ret,
+                              struct status *st) MUST_USE;
+/* Both. */
 enum mst_code client_link_call(struct client_link *l,
                                const struct client_ask *ask,
                                struct client_answer *ret,
