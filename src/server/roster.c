@@ -257,8 +257,9 @@ static void do_answer(void *arg, void *call, const struct membership_answer *a)
     } else {
         reached = mem_array((size_t)a->reached_count + 1, sizeof(*reached));
         reached[0] = r->task;
-        memcpy(reached + 1, a->reached,
-               (size_t)a->reached_count * sizeof(*reached));
+        if (a->reached_count) /* else there is no array */
+            memcpy(reached + 1, a->reached,
+                   (size_t)a->reached_count * sizeof(*reached));
         p.member = &member;
         p.changed = a->changed;
         p.reached = reached;

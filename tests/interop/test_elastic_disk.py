@@ -144,6 +144,7 @@ def test_ps_killed_between_the_write_and_the_answer_has_it(job):
     assert "already" in j.add(1).stdout
 
 
+@pytest.mark.sanitize
 def test_write_that_was_cut_off_is_cut_away(job):
     j = job()
     assert j.add(0).returncode == 0 and j.add(1).returncode == 0
@@ -158,6 +159,7 @@ def test_write_that_was_cut_off_is_cut_away(job):
     assert j.has() == [0, 2]
 
 
+@pytest.mark.sanitize
 def test_damaged_line_is_left_out_and_kept_aside(job):
     j = job()
     for i in range(3):
@@ -197,6 +199,7 @@ def test_flags_that_contradict_the_journal_are_reported(job):
         in j.c.ps[0].text()
 
 
+@pytest.mark.sanitize
 def test_jobs_with_names_do_not_meet(job):
     """With no name, as ever: whoever has the same ps list is the same job."""
     j = job()
