@@ -7,6 +7,7 @@
  * 130 or 0. A second signal does not wait.
  */
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,9 @@ struct trainer {
     pthread_t watcher;
     atomic_int signal;     /* that ended it, or 0 */
     atomic_bool finishing; /* what is under way is not to be given up */
+    atomic_llong steps;    /* of this worker */
+    sem_t requests;        /* of --bench, with end_ns set; or a signal */
+    atomic_ullong end_ns;
 };
 
 /* ---- signals ---- */
@@ -59,6 +63,7 @@ static void *watch_signals(void *arg)
         return NULL;
     atomic_store(&t->signal, got);
     training_stop(t->training, false);
+    sem_post(&t->requests);
     for (;;) {
         got = sigtimedwait(&t->signals, NULL, &patience);
         if (got == SIGEND)
@@ -128,6 +133,7 @@ static enum mst_code report(struct trainer *t, struct status *st)
     drop(t->fetches, p->fetches.count);
     if (!rc)
         progress_step(&t->progress, t->global_step, numbers, n);
+    atomic_store_explicit(&t->steps, t->progress.steps, memory_order_relaxed);
     return rc;
 }
 
@@ -216,26 +222,51 @@ static enum mst_code train_until(struct trainer *t, uint64_t end_ns,
 
 /* ---- bench ---- */
 
+/* Reads the requests and answers them in time, also when the step that is under
+ * way then waits for a worker who has paused before, as a synchronous one may.
+ * The end of the input is as SIGTERM. */
+static void *answer_requests(void *arg)
+{
+    struct trainer *t = arg;
+    char line[64];
+
+    while (fgets(line, sizeof(line), stdin)) {
+        long long before = atomic_load(&t->steps), steps;
+        uint64_t begin = clock_ns();
+        uint64_t end = begin + (uint64_t)(MAX(atof(line), 0) * 1e9);
+        struct timespec until = { (time_t)(end / 1000000000),
+                                  (long)(end % 1000000000) };
+        double took;
+
+        atomic_store(&t->end_ns, end);
+        sem_post(&t->requests);
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+            ;
+        steps = atomic_load(&t->steps) - before;
+        took = (double)(clock_ns() - begin) / 1e9;
+        printf("{\"steps\": %lld, \"seconds\": %.4f, \"steps_per_s\": %.3f}\n",
+               steps, took, (double)steps / MAX(took, 1e-9));
+        fflush(stdout);
+    }
+    if (!atomic_load(&t->signal))
+        pthread_kill(t->watcher, SIGTERM);
+    return NULL;
+}
+
 static enum mst_code train_on_request(struct trainer *t, struct status *st)
 {
     enum mst_code rc = MST_OK;
-    char line[64];
+    pthread_t answerer;
 
     puts("{\"ready\": true}");
     fflush(stdout);
-    while (!rc && !training_stopped(t->training) &&
-           fgets(line, sizeof(line), stdin)) {
-        int64_t before = t->progress.steps;
-        uint64_t begin = clock_ns();
-        double seconds = atof(line), took;
-
-        rc = train_until(t, begin + (uint64_t)(MAX(seconds, 0) * 1e9), st);
-        took = (double)(clock_ns() - begin) / 1e9;
-        printf("{\"steps\": %lld, \"seconds\": %.4f, \"steps_per_s\": %.3f}\n",
-               (long long)(t->progress.steps - before), took,
-               (double)(t->progress.steps - before) / MAX(took, 1e-9));
-        fflush(stdout);
+    CHECK(!thread_start(&answerer, NULL, answer_requests, t));
+    while (!rc && !training_stopped(t->training)) {
+        if (!sem_wait(&t->requests))
+            rc = train_until(t, atomic_load(&t->end_ns), st);
     }
+    pthread_cancel(answerer);
+    pthread_join(answerer, NULL);
     return rc;
 }
 
@@ -428,6 +459,7 @@ static int train(struct train_options *o)
     int code;
 
     t->o = o;
+    sem_init(&t->requests, 0, 0);
     progress_init(&t->progress, o->json, o->quiet || o->bench, o->log_steps,
                   o->steps);
     if (o->task.join)
@@ -455,6 +487,7 @@ static int train(struct train_options *o)
                                                : EXIT_SUCCESS;
     data_close(&t->data);
     train_plan_done(&t->plan);
+    sem_destroy(&t->requests);
     mem_free(t);
     return code;
 }

@@ -5,6 +5,7 @@ the checkpoints, and writes some for us to go on from.
 """
 import json
 import pathlib
+import select
 import signal
 import subprocess
 
@@ -268,6 +269,39 @@ def test_steps_are_made_on_request(exported):
         assert answer["steps"] > 0 and answer["steps_per_s"] > 0
         p.stdin.close()
         assert p.wait(60) == 0
+
+
+def test_a_request_is_answered_while_a_step_waits(exported, cluster):
+    """A synchronous worker whose peer pauses, and goes on with it."""
+    c = cluster(ps=2, workers=2)
+    workers = [subprocess.Popen(
+        [muster(), "train", "--bench", *c.host_flags(), "--job_name=worker",
+         "--task_index=%d" % i, *options(exported, "mlp", "sync")], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(2)]
+
+    def ask(*numbers):
+        for i in numbers:
+            workers[i].stdin.write("0.3\n")
+            workers[i].stdin.flush()
+        return [answer(workers[i]) for i in numbers]
+
+    def answer(worker):
+        assert select.select([worker.stdout], [], [], 60)[0]
+        return json.loads(worker.stdout.readline())
+
+    try:
+        assert [answer(p) for p in workers] == [{"ready": True}] * 2
+        ask(0)
+        ask(1)
+        assert all(a["steps"] > 1 for a in ask(0, 1))
+        for p in workers:
+            p.stdin.close()
+        assert [p.wait(60) for p in workers] == [0, 0]
+    finally:
+        for p in workers:
+            p.kill()
+            p.wait()
+            p.stdout.close()
 
 
 # --- sessions ---------------------------------------------------------------
