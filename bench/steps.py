@@ -1,119 +1,96 @@
-"""Steps of a TensorFlow worker on one ps: ours beside TensorFlow's.
+"""Single steps of one worker on one ps, beside TensorFlow and beside the wire.
 
-null    a step that touches a scalar on the ps
-push    a worker's tensor is added to a variable of the ps (assign_add)
-pull    a variable of the ps is read on the worker
+null          a step that reads a scalar on the ps, and leaves it there
+scalar push   a worker's scalar is added to a variable of the ps
+pull SIZE     a variable of the ps is read on the worker
+push SIZE     a worker's variable is added to one of the ps
 
-One process is the worker of two clusters, one with each kind of ps, and runs
-them in turn.  What is measured is what such a program sees: most of a small
-step is spent in the worker's own TensorFlow.
+Sides: tensorflow, muster, client (see sides.py), and for pulls and pushes
+loopback: plain TCP between two processes, tuned, as `transport.c` measures it.
+A step's time is what its client sees; p50 and p99 are those of each round.
 """
-import argparse
-import os
+import contextlib
 import pathlib
-import sys
 import tempfile
-import time
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent /
-                       "tests" / "interop"))
 
 import figures
-from cluster import Cluster
+import sides
 
-KINDS = ("muster", "tensorflow")
-SIZES = (("4 KB", 1 << 10), ("1 MB", 256 << 10), ("16 MB", 4 << 20),
-         ("256 MB", 64 << 20))
+SIZES = (("4 KB", 4 << 10), ("1 MB", 1 << 20), ("16 MB", 16 << 20),
+         ("256 MB", 256 << 20))
+BYTES = {"%s %s" % (what, name): size for name, size in SIZES
+         for what in ("pull", "push")}
+CASES = ("null", "scalar push", *BYTES)
 
 
-class Side:
-    """A cluster, its worker's server and session, and the steps to run."""
-
-    def __init__(self, tf, kind, directory, resource):
-        self.cluster = Cluster(directory, ps=(kind,), workers=1).__enter__()
-        hosts = {"ps": [self.cluster.hosts("ps")],
-                 "worker": [self.cluster.hosts("worker")]}
-        self.server = tf.train.Server(hosts, job_name="worker", task_index=0)
-        self.steps = {}
-        self.graph = tf.Graph()
-        with self.graph.as_default():
-            self._build(tf, resource)
-            self.session = tf.Session(self.server.target)
-            self.session.run(tf.global_variables_initializer())
-
-    def _build(self, tf, resource):
-        ps, worker = "/job:ps/task:0", "/job:worker/task:0"
+def builder(tf, cases):
+    """The graph with these cases; see sides.Job."""
+    def build(worker):
+        steps = {}
+        sizes = [1, *(n // 4 for name, n in SIZES
+                      if any(name in case for case in cases))]
+        ps = "/job:ps/task:0"
+        there = sides.variables(tf, ps, "there", sizes)
+        here = sides.variables(tf, worker, "here", sizes)
+        sides.initialise(tf, there, here)
         with tf.device(ps):
-            scalar = tf.get_variable("scalar", [], use_resource=resource)
-            self.steps["null"] = (scalar.op, 0)
-        for name, count in SIZES:
-            with tf.device(ps):
-                there = tf.get_variable("there_%d" % count, [count],
-                                        initializer=tf.zeros_initializer(),
-                                        use_resource=resource)
-            with tf.device(worker):
-                here = tf.get_variable("here_%d" % count, [count],
-                                       initializer=tf.ones_initializer(),
-                                       use_resource=True)
-                self.steps["pull " + name] = (tf.identity(there).op,
-                                              4 * count)
-            with tf.device(ps):
-                self.steps["push " + name] = (
-                    there.assign_add(here.read_value(),
-                                     read_value=False)
-                    if resource else there.assign_add(here.read_value()).op,
-                    4 * count)
+            steps["null"] = [there[0].read_value().op.name]
+        pushes = sides.push(tf, worker, there, here)
+        steps["scalar push"] = pushes[:1]
+        pulls = sides.pull(tf, worker, there)
+        for i, n in enumerate(sizes[1:], 1):
+            name = next(name for name, size in SIZES if size == 4 * n)
+            steps["pull " + name], steps["push " + name] = [
+                pulls[i]], [pushes[i]]
+        return steps
+    return build
 
-    def measure(self, name, seconds):
-        """Seconds a step, the mean over so long."""
-        op, _ = self.steps[name]
-        run = self.session.make_callable(op)
-        run()
-        n, start = 0, time.perf_counter()
-        while True:
-            run()
-            n += 1
-            took = time.perf_counter() - start
-            if took > seconds:
-                return took / n
 
-    def close(self):
-        self.session.close()
-        self.cluster.__exit__(None, None, None)
+class Loopback:
+    """The limit, as a side."""
+    name = "loopback"
+
+    def __init__(self, directory):
+        self.driver = sides.Driver([sides.program("transport"), "-l"],
+                                   pathlib.Path(directory) / "loopback.log")
+        self.driver.answer()
+
+    def run(self, case, seconds):
+        size = BYTES.get(case)
+        return [self.driver.run(seconds, [str(size)])] if size else []
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--seconds", type=float, default=0.4)
-    p.add_argument("--ref", action="store_true",
-                   help="reference variables instead of resource variables")
+    p = figures.options(__doc__, 5, 0.4, [*sides.SIDES, "loopback"])
     args = p.parse_args()
-    import tensorflow
-    tf = tensorflow.compat.v1
-    tf.disable_eager_execution()
-    with tempfile.TemporaryDirectory() as directory:
-        sides = [Side(tf, kind, pathlib.Path(directory) / kind, not args.ref)
-                 for kind in KINDS]
-        rows = []
-        for name, (_, size) in sides[0].steps.items():
-            took = [[], []]
+    results = figures.Results("steps", args, "steps_per_s")
+    cases = [c for c in CASES if results.wanted(c)]
+    tf = sides.tensorflow()
+    with tempfile.TemporaryDirectory() as folder, \
+            contextlib.ExitStack() as stack:
+        job = sides.Job(tf, builder(tf, cases), 1, 1, folder)
+        every = [stack.enter_context(sides.Side(name, job)).grow(1)
+                 for name in sides.chosen(args) if name != "loopback"]
+        if "loopback" in args.sides:
+            every.append(Loopback(folder))
+            stack.callback(every[-1].driver.close)
+        for case in cases:
+            for side in every:
+                side.run(case, min(args.seconds, 0.2))
             for r in range(args.rounds):
-                for i in (0, 1) if r % 2 else (1, 0):
-                    took[i].append(sides[i].measure(name, args.seconds))
-            rows.append((
-                name,
-                *(figures.spread([t * 1e6 for t in side], "%.0f")
-                  for side in took),
-                *(figures.spread([size / t / 1e9 for t in side], "%.2f")
-                  if size > 8192 else "" for side in took),
-                figures.spread(figures.ratios(took[1], took[0]), "%.2f")))
-            figures.say("  %s done" % name)
-        figures.table(("step", "muster us", "TensorFlow us", "muster GB/s",
-                       "TensorFlow GB/s", "times quicker"), rows)
-        for side in sides:
-            side.close()
+                for side in figures.turns(every, r):
+                    for a in side.run(case, args.seconds):
+                        rate = sides.total([a])
+                        results.add(case, side.name, steps_per_s=rate,
+                                    p50_us=a["p50_us"], p99_us=a["p99_us"],
+                                    **({"gb_per_s": rate * BYTES[case] / 1e9}
+                                       if case in BYTES else {}))
+            figures.say("  %s done" % case)
+    results.table([("steps/s", "steps_per_s", "%.3g"),
+                   ("p50 us", "p50_us", "%.0f"), ("p99 us", "p99_us", "%.0f"),
+                   ("GB/s", "gb_per_s", "%.3g")],
+                  [("of loopback", "loopback", "gb_per_s")])
+    results.save()
 
 
 if __name__ == "__main__":

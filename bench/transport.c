@@ -10,6 +10,10 @@
  *
  *   bench_transport [-r repetitions] [-t seconds a cell] [-s spin us, -1 off]
  *                   [-p latency|rate|size|mixed|parked|conns]
+ *   bench_transport -l
+ *
+ * With -l the limit alone is measured, on request: a line "SECONDS BYTES" is
+ * answered as `parts/worker.c` answers, a call being a step.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,6 +46,7 @@ static int reps = 7;
 static double cell_s = 0.25;
 static struct loop_opts loop_opts;
 static const char *part; /* NULL: all */
+static bool limit;
 
 static uint8_t *payload_new(void)
 {
@@ -602,6 +607,28 @@ static void bench_conns(struct loop_group *group, const char *target)
     sem_destroy(&over);
 }
 
+static void serve_limit(void)
+{
+    char line[64], *rest;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    puts("{\"ready\": true}");
+    while (fgets(line, sizeof(line), stdin)) {
+        uint64_t begin = clock_ns();
+        struct rate r;
+        size_t n;
+
+        cell_s = strtod(line, &rest);
+        n = MIN((size_t)strtoull(rest, NULL, 10), BYTES_MAX);
+        r = raw_run(n);
+        printf("{\"steps\": %llu, \"begin\": %.6f, \"seconds\": %.6f, "
+               "\"p50_us\": %.2f, \"p99_us\": %.2f}\n",
+               (unsigned long long)r.calls, (double)begin / 1e9,
+               (double)r.ns / 1e9, percentile_us(r.calls, 0.5),
+               percentile_us(r.calls, 0.99));
+    }
+}
+
 static bool wanted(const char *name)
 {
     return !part || !strcmp(part, name);
@@ -611,7 +638,7 @@ static void parse(int argc, char **argv)
 {
     int opt;
 
-    while ((opt = getopt(argc, argv, "r:t:s:p:")) != -1) {
+    while ((opt = getopt(argc, argv, "r:t:s:p:l")) != -1) {
         if (opt == 'r')
             reps = MAX(1, MIN(atoi(optarg), REPS_MAX));
         else if (opt == 't')
@@ -620,27 +647,21 @@ static void parse(int argc, char **argv)
             loop_opts.spin_us_max = atoi(optarg);
         else if (opt == 'p')
             part = optarg;
+        else if (opt == 'l')
+            limit = true;
         else
             exit(2);
     }
 }
 
-int main(int argc, char **argv)
+static void bench_all(void)
 {
-    struct loop_group *group;
-    uint16_t rpc_port, raw_port;
+    uint16_t port = spawn(serve_rpc, &rpc_pid); /* before there are threads */
+    struct loop_group *group = loop_group_new(&loop_opts);
     char target[32];
     sem_t over;
 
-    parse(argc, argv);
-    rpc_port = spawn(serve_rpc, &rpc_pid);
-    raw_port = spawn(serve_raw, &raw_pid);
-    samples = mem_array(SAMPLES_MAX, sizeof(samples[0]));
-    dest = buffer_new(BYTES_MAX);
-    memset(dest->data, 0, BYTES_MAX);
-    raw_open(raw_port);
-    group = loop_group_new(&loop_opts);
-    snprintf(target, sizeof(target), "127.0.0.1:%u", rpc_port);
+    snprintf(target, sizeof(target), "127.0.0.1:%u", port);
     channel = rpc_channel_new(group, target, NULL);
     rpc_run(1 << 20);
 
@@ -660,12 +681,26 @@ int main(int argc, char **argv)
     sem_init(&over, 0, 0);
     rpc_channel_close(channel, post_sem, &over);
     sem_wait(&over);
+    sem_destroy(&over);
     rpc_channel_unref(channel);
     loop_group_free(group);
+    kill(rpc_pid, SIGTERM);
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv);
+    samples = mem_array(SAMPLES_MAX, sizeof(samples[0]));
+    dest = buffer_new(BYTES_MAX);
+    memset(dest->data, 0, BYTES_MAX);
+    raw_open(spawn(serve_raw, &raw_pid));
+    if (limit)
+        serve_limit();
+    else
+        bench_all();
     buffer_unref(dest);
     mem_free(samples);
     close(raw_fd);
-    kill(rpc_pid, SIGTERM);
     kill(raw_pid, SIGTERM);
     while (wait(NULL) > 0)
         ;

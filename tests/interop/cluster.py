@@ -237,15 +237,16 @@ class Cluster:
     """ps and worker tasks on loopback; use it in a `with`."""
 
     def __init__(self, directory, ps=("muster", "muster"), workers=2,
-                 served=()):
+                 served=(), env=None):
         """served: worker tasks that `muster serve` is, as their numbers.
 
         Their programs are clients only; the others start TensorFlow's server
-        in their own process.
+        in their own process.  env: more of it, for all servers.
         """
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.state = self.directory / "state"  # who was added, by our ps
+        self.env = env or {}
         self.kinds = list(ps)
         self.ports = {"ps": [Port() for _ in ps],
                       "worker": [Port() for _ in range(workers)]}
@@ -299,7 +300,7 @@ class Cluster:
                     [*(head or [muster(), "serve"]), *self.host_flags(),
                      "--job_name=" + job, "--task_index=%d" % i],
                     self.directory / ("%s%d.server.log" % (job, i)),
-                    {"MUSTER_STATE_DIR": str(self.state)})
+                    {"MUSTER_STATE_DIR": str(self.state), **self.env})
 
     def _ps_task(self, i):
         return self._serve("ps", i, None if self.kinds[i] == "muster"
