@@ -51,8 +51,11 @@ MODELS = dict(trainer.MODELS, embedding_large=(
 
 
 def build(model, optimizer="adagrad", learning_rate=None, ps=2, workers=1,
-          sync=False, devices=False, resource=False, seed=1):
-    """The graph in the default graph: x, y, loss, step, train_op, sync."""
+          sync=False, devices=False, resource=False, seed=1, task=None):
+    """The graph in the default graph: x, y, loss, step, train_op, sync.
+
+    task: the worker whose graph it is; without it that of any.
+    """
     _, net, shape, dtype = MODELS[model]
     if resource:
         tf.enable_resource_variables()
@@ -62,7 +65,8 @@ def build(model, optimizer="adagrad", learning_rate=None, ps=2, workers=1,
     place = contextlib.nullcontext()
     if devices or sync:
         place = tf.device(tf.train.replica_device_setter(
-            ps_tasks=ps, worker_device="/job:worker"))
+            ps_tasks=ps, worker_device="/job:worker" + (
+                "" if task is None else "/task:%d" % task)))
     replicas = None
     with place:
         x = tf.placeholder(dtype, shape, name="x")
