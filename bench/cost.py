@@ -81,11 +81,12 @@ def measure(results, side, case, seconds, folder):
     with system_calls(side) as calls:
         traced = side.run(case, seconds)[0]["steps"] * share
     for who in before:
-        figures_ = {name: (b - a) / done for name, a, b in zip(
+        found = {name: (b - a) / done for name, a, b in zip(
             COUNTS, before[who], after[who])}
         if who in calls:
-            figures_["system_calls"] = calls[who] / traced
-        results.add("%s: %s" % (label, who), side.name, **figures_)
+            found["system_calls"] = calls[who] / traced
+        results.add("%s: %s" % (label, who), side.name, **found)
+    return label
 
 
 def main():
@@ -106,14 +107,13 @@ def main():
                 side.run(case, 0.2)
             for r in range(args.rounds):
                 for side in figures.turns(every, r):
-                    measure(results, side, case, args.seconds, folder)
-            figures.say("  %s done" % case)
+                    label = measure(results, side, case, args.seconds, folder)
+            results.done(label)
     names = [("CPU us", "cpu_us", "%.3g"), ("wake-ups", "wakeups", "%.3g"),
              ("system calls", "system_calls", "%.3g"),
              ("allocations", "allocations", "%.3g")]
     results.table(names, [("less " + title, "tensorflow", name)
                           for title, name, _ in names[1:]], "less CPU")
-    results.save()
 
 
 if __name__ == "__main__":

@@ -84,6 +84,12 @@ class Results:
         for name, value in figures.items():
             values.setdefault(name, []).append(value)
 
+    def done(self, case):
+        """A case is over; what was measured so far is kept."""
+        if any(name.startswith(case) for name in self.cases):
+            say("  %s done" % case)
+            self.save()
+
     def ratios(self, case, side, base="tensorflow", figure=None):
         """Round by round, [] where there is nothing to compare."""
         pair = [self.cases[case].get(name, {}).get(figure or self.figure, [])

@@ -46,14 +46,13 @@ def main():
                     results.add(case, side.name, p50_us=a["p50_us"],
                                 p99_us=a["p99_us"], p999_us=a["p999_us"],
                                 steps_per_s=sides.total([a]), **other)
-            figures.say("  %s done" % case)
+            results.done(case)
     results.table([("p50 us", "p50_us", "%.0f"), ("p99 us", "p99_us", "%.0f"),
                    ("p99.9 us", "p999_us", "%.0f"),
                    ("steps/s", "steps_per_s", "%.0f"),
                    ("the other's GB/s", "gb_per_s", "%.2f")],
                   [("less p50", "tensorflow", "p50_us"),
                    ("less p99.9", "tensorflow", "p999_us")], "less p99")
-    results.save()
 
 
 if __name__ == "__main__":

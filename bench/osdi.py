@@ -103,8 +103,7 @@ def measure(tf, results, model, args, folder):
                                     steps_per_s=sides.total(answers),
                                     step_ms=statistics.median(
                                         a["p50_us"] for a in answers) / 1e3)
-            if case in results.cases:
-                figures.say("  %s done" % case)
+            results.done(case)
 
 
 def main():
@@ -119,7 +118,6 @@ def main():
             measure(tf, results, model, args, folder)
     results.table([("steps/s", "steps_per_s", "%.3g"),
                    ("step ms", "step_ms", "%.3g")])
-    results.save()
 
 
 if __name__ == "__main__":

@@ -20,13 +20,13 @@ VARIABLES, ELEMENTS = 40, 10 * 1000 * 1000 // 4
 MB = 1 << 20
 
 
-def null_job(tf, folder):
+def null_job(tf, workers, folder):
     def build(worker):
         there = sides.variables(tf, "/job:ps/task:0", "there", [1])
         sides.initialise(tf, there)
         with tf.device("/job:ps/task:0"):
             return {"null": [there[0].read_value().op.name]}
-    return sides.Job(tf, build, 1, max(WORKERS), folder)
+    return sides.Job(tf, build, 1, workers, folder)
 
 
 def model_job(tf, ps, folder):
@@ -42,15 +42,16 @@ def model_job(tf, ps, folder):
 
 
 def more_workers(tf, results, args, folder):
+    counts = [n for n in WORKERS if results.wanted("null, %d workers" % n)]
+    if not counts:
+        return
     with contextlib.ExitStack() as stack:
-        job = null_job(tf, folder)
+        job = null_job(tf, max(counts), folder)
         every = [stack.enter_context(sides.Side(
             name, job, most=None if name.startswith("muster")
             else args.tensorflow_workers)) for name in sides.chosen(args)]
-        for count in WORKERS:
+        for count in counts:
             case = "null, %d workers" % count
-            if not results.wanted(case):
-                continue
             for side in every:
                 side.grow(count).run("null", 0.2, count)
             for r in range(args.rounds):
@@ -62,7 +63,7 @@ def more_workers(tf, results, args, folder):
                             steps_per_s=sides.total(answers),
                             p99_us=max(a["p99_us"] for a in answers),
                             ps_mb=side.cluster.ps[0].rss_all() / MB)
-            figures.say("  %s done" % case)
+            results.done(case)
 
 
 def more_ps(tf, results, args, folder):
@@ -82,7 +83,7 @@ def more_ps(tf, results, args, folder):
                     results.add(case, side.name, steps_per_s=rate,
                                 mb_per_s=rate * 2 * 400, ps_mb=sum(
                                     t.rss_all() for t in side.cluster.ps) / MB)
-        figures.say("  %s done" % case)
+        results.done(case)
 
 
 def main():
@@ -98,7 +99,6 @@ def main():
                    ("p99 us", "p99_us", "%.0f"), ("MB/s", "mb_per_s", "%.0f"),
                    ("all ps MB", "ps_mb", "%.0f")],
                   [("memory of TensorFlow's", "tensorflow", "ps_mb")])
-    results.save()
 
 
 if __name__ == "__main__":

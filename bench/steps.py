@@ -85,12 +85,11 @@ def main():
                                     p50_us=a["p50_us"], p99_us=a["p99_us"],
                                     **({"gb_per_s": rate * BYTES[case] / 1e9}
                                        if case in BYTES else {}))
-            figures.say("  %s done" % case)
+            results.done(case)
     results.table([("steps/s", "steps_per_s", "%.3g"),
                    ("p50 us", "p50_us", "%.0f"), ("p99 us", "p99_us", "%.0f"),
                    ("GB/s", "gb_per_s", "%.3g")],
                   [("of loopback", "loopback", "gb_per_s")])
-    results.save()
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def measure(results, case, args, folder, export):
             for side in figures.turns(every, r):
                 results.add(case, side.name,
                             steps_per_s=side.rate(args.seconds))
-    figures.say("  %s done" % case)
+    results.done(case)
 
 
 def main():
@@ -100,7 +100,6 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             measure(results, case, args, pathlib.Path(folder), export)
     results.table([("steps/s", "steps_per_s", "%.0f")])
-    results.save()
 
 
 if __name__ == "__main__":
