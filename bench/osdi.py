@@ -1,4 +1,4 @@
-"""Null steps as the OSDI'16 paper on TensorFlow has them (its figure 7).
+"""Null steps as the OSDI'16 paper on TensorFlow has them (its null model).
 
 A step fetches parameters from all ps to the worker and computes nothing:
 
