@@ -181,24 +181,26 @@ static void narrow_span(const struct job *j, int64_t to, int64_t from,
             narrow_load(j->type, piece[i],
                         (const uint16_t *)j->args.in[i] + to + at, m);
         }
-        j->loop(&a, 0, 0, m);
+        j->loop(&a, &(struct rows_span){ 0, 0 }, 1, m);
         for (int i = 0; i < s->vars; i++)
             narrow_store(j->type, (uint16_t *)j->args.out[i] + to + at,
                          piece[i], m);
     }
 }
 
-static void run_span(const struct job *j, int64_t to, int64_t from, int64_t n)
+static void run_spans(const struct job *j, const struct rows_span *spans,
+                      int64_t count, int64_t n)
 {
-    if (narrow_is(j->type))
-        narrow_span(j, to, from, n);
+    if (!narrow_is(j->type))
+        j->loop(&j->args, spans, count, n);
     else
-        j->loop(&j->args, to, from, n);
+        for (int64_t k = 0; k < count; k++)
+            narrow_span(j, spans[k].at, spans[k].from, n);
 }
 
 static void run_range(void *p, int64_t begin, int64_t end)
 {
-    run_span(p, begin, begin, end - begin);
+    run_spans(p, &(struct rows_span){ begin, begin }, 1, end - begin);
 }
 
 static enum mst_code run_dense(struct op_ctx *c, struct variable *const *v,
@@ -226,12 +228,11 @@ static enum mst_code run_dense(struct op_ctx *c, struct variable *const *v,
 
 static void run_part(void *p, const struct rows *part)
 {
-    for (int64_t i = 0; i < part->count; i++) {
-        int64_t at = rows_at(part, i);
+    struct rows_span spans[ROWS_SOME];
+    int64_t next = 0, n;
 
-        if (at >= 0)
-            run_span(p, at, i * part->size, part->size);
-    }
+    while ((n = rows_some(part, &next, spans)))
+        run_spans(p, spans, n, part->size);
 }
 
 static enum mst_code bad_index(struct op_ctx *c, const struct rows *r,

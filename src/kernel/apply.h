@@ -48,10 +48,11 @@ struct apply_args {
     bool flag;
 };
 
-/* Does the step for n elements: from `to` on in the variables, from `from` on
- * in the gradient. */
-typedef void apply_fn(const struct apply_args *a, int64_t to, int64_t from,
-                      int64_t n);
+/* Does the step for the n elements of each span: from `at` on in the variables,
+ * from `from` on in the gradient. Spans in their order, since rows may be named
+ * twice; many at a time, since a row may be one element. */
+typedef void apply_fn(const struct apply_args *a, const struct rows_span *spans,
+                      int64_t count, int64_t n);
 
 /* x nearer to zero by `by`, and not past it; a NaN stays one. */
 #define SHRINK(x, by)  copysign(NOT_BELOW_0(fabs(x) - (by)), x)
@@ -62,15 +63,15 @@ typedef void apply_fn(const struct apply_args *a, int64_t to, int64_t from,
 #define APPLY_NONE(...)
 #define APPLY_PLACE(name, t...) AT_##name,
 
-#define APPLY_OPEN_V(name, s, T, A, DT, LD, ST)                                \
-    const T *old_##name = (const T *)a->in[AT_##name] + to;                    \
-    T *new_##name = (T *)a->out[AT_##name] + to;
+#define APPLY_SPAN_V(name, s, T, A, DT, LD, ST)                                \
+    const T *old_##name = (const T *)a->in[AT_##name] + spans[k].at;           \
+    T *new_##name = (T *)a->out[AT_##name] + spans[k].at;
 #define APPLY_OPEN_N(name, s, T, A, DT, LD, ST)                                \
     const A name = LD(*(const T *)a->in[AT_##name]);
 #define APPLY_OPEN_J(name, s, T, A, DT, LD, ST)                                \
     const int64_t name = *(const int64_t *)a->in[AT_##name];
-#define APPLY_OPEN_G(name, s, T, A, DT, LD, ST)                                \
-    const T *old_##name = (const T *)a->in[AT_##name] + from;
+#define APPLY_SPAN_G(name, s, T, A, DT, LD, ST)                                \
+    const T *old_##name = (const T *)a->in[AT_##name] + spans[k].from;
 #define APPLY_OPEN_F(name, value, t...)         const bool name = a->flag;
 
 #define APPLY_LOAD_V(name, s, T, A, DT, LD, ST) A name = LD(old_##name[i]);
@@ -81,25 +82,29 @@ typedef void apply_fn(const struct apply_args *a, int64_t to, int64_t from,
 /* Never on; the choice of optimizers that have none. */
 enum { no_choice };
 
+#define APPLY_ONE(OP, s, T, A, DT, LD, ST)                                     \
+    {                                                                          \
+        OP                                                                     \
+        ##_ARGS(APPLY_LOAD_V, APPLY_NONE, APPLY_NONE, APPLY_LOAD_G,            \
+                APPLY_NONE, s, T, A, DT, LD, ST) OP                            \
+        ##_STEP OP                                                             \
+        ##_ARGS(APPLY_SAVE_V, APPLY_NONE, APPLY_NONE, APPLY_NONE, APPLY_NONE,  \
+                s, T, A, DT, LD, ST)                                           \
+    }
 #define APPLY_EACH(OP, value, s, T, A, DT, LD, ST)                             \
     {                                                                          \
         const bool OP                                                          \
         ##_CHOICE __attribute__((unused)) = value;                             \
                                                                                \
         IN_PLACE                                                               \
-        for (int64_t i = 0; i < n; i++) {                                      \
-            OP                                                                 \
-            ##_ARGS(APPLY_LOAD_V, APPLY_NONE, APPLY_NONE, APPLY_LOAD_G,        \
-                    APPLY_NONE, s, T, A, DT, LD, ST) OP                        \
-            ##_STEP OP                                                         \
-            ##_ARGS(APPLY_SAVE_V, APPLY_NONE, APPLY_NONE, APPLY_NONE,          \
-                    APPLY_NONE, s, T, A, DT, LD, ST)                           \
-        }                                                                      \
+        for (int64_t i = 0; i < n; i++)                                        \
+            APPLY_ONE(OP, s, T, A, DT, LD, ST)                                 \
     }
 
 #define APPLY_LOOP(op, OP, s, T, A, DT, LD, ST)                                \
     VECTOR_CLONES RACY static void op##_loop_##s(                              \
-        const struct apply_args *a, int64_t to, int64_t from, int64_t n)       \
+        const struct apply_args *a, const struct rows_span *spans,             \
+        int64_t count, int64_t n)                                              \
     {                                                                          \
         typedef A num __attribute__((unused));                                 \
         enum {                                                                 \
@@ -108,11 +113,24 @@ enum { no_choice };
         };                                                                     \
                                                                                \
         OP                                                                     \
-        ##_ARGS(APPLY_OPEN_V, APPLY_OPEN_N, APPLY_OPEN_J, APPLY_OPEN_G,        \
+        ##_ARGS(APPLY_NONE, APPLY_OPEN_N, APPLY_OPEN_J, APPLY_NONE,            \
                 APPLY_OPEN_F, s, T, A, DT, LD, ST) OP                          \
-        ##_BEFORE if (OP##_CHOICE)                                             \
-            APPLY_EACH(OP, true, s, T, A, DT, LD,                              \
-                       ST) else APPLY_EACH(OP, false, s, T, A, DT, LD, ST)     \
+        ##_BEFORE                                                              \
+                                                                               \
+            for (int64_t k = 0, i = 0; n == 1 && k < count; k++)               \
+        {                                                                      \
+            OP                                                                 \
+            ##_ARGS(APPLY_SPAN_V, APPLY_NONE, APPLY_NONE, APPLY_SPAN_G,        \
+                    APPLY_NONE, s, T, A, DT, LD, ST)                           \
+                APPLY_ONE(OP, s, T, A, DT, LD, ST)                             \
+        }                                                                      \
+        for (int64_t k = 0; n > 1 && k < count; k++) {                         \
+            OP                                                                 \
+            ##_ARGS(APPLY_SPAN_V, APPLY_NONE, APPLY_NONE, APPLY_SPAN_G,        \
+                    APPLY_NONE, s, T, A, DT, LD, ST) if (OP##_CHOICE)          \
+                APPLY_EACH(OP, true, s, T, A, DT, LD,                          \
+                           ST) else APPLY_EACH(OP, false, s, T, A, DT, LD, ST) \
+        }                                                                      \
     }                                                                          \
     static enum mst_code op##_##s(struct op_ctx *c)                            \
     {                                                                          \

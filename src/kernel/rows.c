@@ -35,8 +35,62 @@ void rows_init(struct rows *r, const struct tensor *index, int depth, int ndim,
     }
 }
 
+/* Rows that one number names, as most are. */
+#define SOME(s, T)                                                             \
+    static int64_t some_##s(const struct rows *r, int64_t *next,               \
+                            struct rows_span *ret)                             \
+    {                                                                          \
+        const T *index = r->index;                                             \
+        uint64_t most = (uint64_t)r->dims[0], mask = (uint64_t)r->part_mask;   \
+        uint64_t part = (uint64_t)r->part, size = (uint64_t)r->size;           \
+        int64_t i = *next, n = 0;                                              \
+                                                                               \
+        for (; i < r->count && n < ROWS_SOME; i++) {                           \
+            uint64_t k = (uint64_t)index[i];                                   \
+                                                                               \
+            ret[n].at = (int64_t)(k * size);                                   \
+            ret[n].from = (int64_t)((uint64_t)i * size);                       \
+            n += (k < most) & ((k & mask) == part);                            \
+        }                                                                      \
+        *next = i;                                                             \
+        return n;                                                              \
+    }                                                                          \
+    /* Whether each number is one of a row. */                                 \
+    VECTOR_CLONES static bool all_##s(const T *index, int64_t n, int64_t most) \
+    {                                                                          \
+        uint64_t bad = 0;                                                      \
+                                                                               \
+        for (int64_t i = 0; i < n; i++)                                        \
+            bad |= (uint64_t)index[i] >= (uint64_t)most;                       \
+        return !bad;                                                           \
+    }
+SOME(i32, int32_t)
+SOME(i64, int64_t)
+
+int64_t rows_some(const struct rows *r, int64_t *next, struct rows_span *ret)
+{
+    int64_t n = 0;
+
+    if (r->depth == 1 && r->type == DT_INT32)
+        return some_i32(r, next, ret);
+    if (r->depth == 1 && r->type == DT_INT64)
+        return some_i64(r, next, ret);
+    for (; *next < r->count && n < ROWS_SOME; ++*next) {
+        ret[n].at = rows_at(r, *next);
+        ret[n].from = times(*next, r->size);
+        n += ret[n].at >= 0;
+    }
+    return n;
+}
+
 int64_t rows_bad(const struct rows *r)
 {
+    if (r->depth == 1 && r->type == DT_INT32 && r->part_mask == 0 &&
+        all_i32(r->index, r->count, r->dims[0]))
+        return -1;
+    if (r->depth == 1 && r->type == DT_INT64 && r->part_mask == 0 &&
+        all_i64(r->index, r->count, r->dims[0]))
+        return -1;
     for (int64_t i = 0; i < r->count; i++)
         if (rows_at(r, i) < 0)
             return i;
@@ -105,6 +159,47 @@ RACY void rows_copy(void *to, const void *from, size_t bytes)
     memmove(to, from, bytes);
 #endif
 }
+
+#ifndef BASE_TSAN
+/* Read whole before it is written, as memmove() does. */
+#define COPY_SPANS(bytes)                                                      \
+    for (int64_t k = 0; k < count; k++)                                        \
+    __builtin_memmove((char *)to + (size_t)spans[k].at * size,                 \
+                      (const char *)from + (size_t)spans[k].from * size,       \
+                      bytes)
+
+void rows_copy_spans(void *to, const void *from, const struct rows_span *spans,
+                     int64_t count, size_t size, size_t bytes)
+{
+    switch (bytes) {
+    case 4:
+        COPY_SPANS(4);
+        break;
+    case 8:
+        COPY_SPANS(8);
+        break;
+    case 16:
+        COPY_SPANS(16);
+        break;
+    case 32:
+        COPY_SPANS(32);
+        break;
+    case 64:
+        COPY_SPANS(64);
+        break;
+    default:
+        COPY_SPANS(bytes);
+    }
+}
+#else
+void rows_copy_spans(void *to, const void *from, const struct rows_span *spans,
+                     int64_t count, size_t size, size_t bytes)
+{
+    for (int64_t k = 0; k < count; k++)
+        rows_copy((char *)to + (size_t)spans[k].at * size,
+                  (const char *)from + (size_t)spans[k].from * size, bytes);
+}
+#endif
 
 struct each {
     const struct rows *rows;

@@ -67,6 +67,18 @@ static inline int64_t rows_at(const struct rows *r, int64_t i)
     return at;
 }
 
+/* A row that is named: where it begins in the tensor, and where the one that is
+ * meant for it begins among `count` others, both in elements. */
+struct rows_span {
+    int64_t at, from;
+};
+
+#define ROWS_SOME 256
+
+/* The next rows from *next on that are there, of this part: up to ROWS_SOME,
+ * none at the end. What rows_at() says of each, at a fraction of its cost. */
+int64_t rows_some(const struct rows *r, int64_t *next, struct rows_span *ret);
+
 /* The first i that names no row, or -1. */
 int64_t rows_bad(const struct rows *r);
 
@@ -85,6 +97,9 @@ enum mst_code rows_fail_nd(struct op_ctx *c, const struct rows *r,
 
 /* Copies bytes that may change meanwhile, or overlap. */
 void rows_copy(void *to, const void *from, size_t bytes);
+/* The same for so many rows of so many bytes each, elements of `size` bytes. */
+void rows_copy_spans(void *to, const void *from, const struct rows_span *spans,
+                     int64_t count, size_t size, size_t bytes);
 
 /* Calls fn for parts of r that are disjoint in the rows they touch, on the
  * node's threads when count * size elements at cost_ns are worth it. */

@@ -120,13 +120,17 @@ static void scatter_part(void *p, const struct rows *part)
 {
     const struct scatter_job *j = p;
     bool one = j->updates->ndim == 0;
+    struct rows_span spans[ROWS_SOME];
+    int64_t next = 0, n;
 
-    for (int64_t i = 0; i < part->count; i++) {
-        int64_t at = rows_at(part, i);
-
-        if (at >= 0)
-            combine_elems(j->k, j->var, at, j->updates,
-                          one ? 0 : i * part->size, one, part->size);
+    while ((n = rows_some(part, &next, spans))) {
+        if (j->k->how == COMBINE_SET && j->k->size && !one)
+            rows_copy_spans(j->var->data, j->updates->data, spans, n,
+                            j->k->size, (size_t)part->size * j->k->size);
+        else
+            for (int64_t i = 0; i < n; i++)
+                combine_elems(j->k, j->var, spans[i].at, j->updates,
+                              one ? 0 : spans[i].from, one, part->size);
     }
 }
 
