@@ -249,14 +249,22 @@ static const char *eig_complex(const struct linalg_one *o)
 
 static enum mst_code eig(struct op_ctx *c)
 {
-    bool complex_in = dtype_is_complex((enum dtype)op_in(c, 0)->dtype);
+    int in = op_in(c, 0)->dtype, out = c->node->out_types[0];
+    int want =
+        in == DT_FLOAT || in == DT_COMPLEX64 ? DT_COMPLEX64 : DT_COMPLEX128;
+    bool complex_in = dtype_is_complex((enum dtype)in);
     struct linalg l;
-    enum mst_code rc = eigen_begin(&l, c);
     double complex ask = 1;
-    int64_t n = l.rows[0];
+    enum mst_code rc;
+    int64_t n;
 
+    if (out != want)
+        return op_fail(c, MST_INVALID_ARGUMENT, "Invalid output dtype %d vs %d",
+                       out, want);
+    rc = eigen_begin(&l, c);
     if (rc)
         return rc;
+    n = l.rows[0];
     if (n && complex_in)
         lapack_eig_c128((int)n, NULL, NULL, vectors_of(c) ? &ask : NULL, NULL,
                         &ask, -1);
@@ -270,22 +278,6 @@ static enum mst_code eig(struct op_ctx *c)
                       complex_in ? eig_complex : eig_real);
 }
 
-static enum mst_code eig_init(struct op_node *n, struct status *st)
-{
-    int in = n->in_types[0];
-    int want =
-        in == DT_FLOAT || in == DT_COMPLEX64 ? DT_COMPLEX64 : DT_COMPLEX128;
-
-    if (n->out_types[0] != want)
-        return status_set(
-            st, MST_INVALID_ARGUMENT,
-            "No OpKernel was registered to support Op 'Eig' used by {{node "
-            "%s}} with these attrs: [T=%s, Tout=%s, compute_v=%s]",
-            n->name, dtype_name(in), dtype_name(n->out_types[0]),
-            op_attr_bool(n, "compute_v") ? "true" : "false");
-    return eigen_init(n, st);
-}
-
 const struct op_def def_eig = {
     .name = "Eig",
     .in = "input: T",
@@ -294,7 +286,7 @@ const struct op_def def_eig = {
             "T: {float, double, complex64, complex128}; "
             "Tout: {complex64, complex128}",
     .flags = OP_EXPENSIVE,
-    .init = eig_init,
+    .init = eigen_init,
     .kernel = KERNELS({ DT_FLOAT, eig }, { DT_DOUBLE, eig },
                       { DT_COMPLEX64, eig }, { DT_COMPLEX128, eig }, ),
 };

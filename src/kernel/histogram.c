@@ -1,6 +1,8 @@
 /*
  * HistogramFixedWidth: how many values fall in each of equal steps of a range.
- * Values beside the range count in its first or last step.
+ * Values beside the range count in its first or last step. The step is the
+ * difference of two quotients, as TensorFlow has it: on a step's very edge the
+ * last bit decides.
  */
 #include <math.h>
 
@@ -55,7 +57,7 @@ static void count_one(const struct tensor *t, int64_t bin)
             return rc;                                                         \
         tensor_zero(op_out(c, 0));                                             \
         low = (double)range[0];                                                \
-        step = ((double)range[1] - (double)range[0]) / (double)bins;           \
+        step = (double)range[1] / (double)bins - low / (double)bins;           \
         for (int64_t i = 0; i < values->count; i++) {                          \
             double at = ((double)x[i] - low) / step;                           \
                                                                                \

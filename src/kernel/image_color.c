@@ -143,17 +143,51 @@ static void saturate(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The hue's circle in six parts: which channel is the greatest, which lies
+ * between, which is the least. In even parts the one between grows. */
+static const unsigned char hue_order[6][3] = { { 0, 1, 2 }, { 1, 0, 2 },
+                                               { 1, 2, 0 }, { 2, 1, 0 },
+                                               { 2, 0, 1 }, { 0, 2, 1 } };
+
+static int hue_part(const float *rgb)
+{
+    float r = rgb[0], g = rgb[1], b = rgb[2];
+
+    if (r < g)
+        return b < r ? 1 : b > g ? 3 : 2;
+    return b < g ? 0 : b > r ? 4 : 5;
+}
+
+/* The greatest and the least stay: no saturation is computed, so that colours
+ * below zero keep theirs. */
+static void turn_one(const float *rgb, float turn, float *out)
+{
+    int part = hue_part(rgb);
+    const unsigned char *from = hue_order[part], *to;
+    float high = rgb[from[0]], mid = rgb[from[1]], low = rgb[from[2]];
+    float ratio = (mid - low) / (high - low);
+    float h =
+        high == low ? 0 : (float)part + (part % 2 == 0 ? ratio : 1 - ratio);
+
+    h += turn;
+    if (!(h >= 0 && h < 6))
+        h -= 6 * floorf(h / 6);
+    part = h >= 0 && h < 6 ? (int)h : 5;
+    ratio = h - (float)part;
+    to = hue_order[part];
+    out[to[0]] = high;
+    out[to[1]] = low + (part % 2 == 0 ? ratio : 1 - ratio) * (high - low);
+    out[to[2]] = low;
+}
+
 static void turn_hue(void *arg, int64_t begin, int64_t end)
 {
     struct op_ctx *c = arg;
-    float delta = *TENSOR_DATA(op_in(c, 1), float), hsv[3];
+    float turn = *TENSOR_DATA(op_in(c, 1), float) * 6;
 
-    for (int64_t i = begin; i < end; i++) {
-        to_hsv_f32(TENSOR_DATA(op_in(c, 0), float) + 3 * i, hsv);
-        hsv[0] += delta;
-        hsv[0] -= floorf(hsv[0]);
-        to_rgb_f32(hsv, TENSOR_DATA(op_out(c, 0), float) + 3 * i);
-    }
+    for (int64_t i = begin; i < end; i++)
+        turn_one(TENSOR_DATA(op_in(c, 0), float) + 3 * i, turn,
+                 TENSOR_DATA(op_out(c, 0), float) + 3 * i);
 }
 
 static enum mst_code adjust_saturation(struct op_ctx *c)

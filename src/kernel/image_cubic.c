@@ -199,11 +199,20 @@ static float covered(int64_t i, float low, float high, float scale)
     return right > high ? high - left : 1;
 }
 
+/* A line of one pixel whose corners are aligned has no length to divide: each
+ * new pixel is that one. */
+static float area_scale(const struct resize_node *s, int64_t in, int64_t out)
+{
+    float scale = image_resize_scale(s, in, out);
+
+    return scale > 0 ? scale : (float)in / (float)out;
+}
+
 static struct span *span_line(const struct resize_node *s, int64_t in,
                               int64_t out)
 {
     struct span *t = mem_array((size_t)out, sizeof(*t));
-    float scale = image_resize_scale(s, in, out);
+    float scale = area_scale(s, in, out);
 
     for (int64_t i = 0; i < out; i++) {
         float low = (float)i * scale, high = (float)(i + 1) * scale;
@@ -277,8 +286,8 @@ static enum mst_code resize_area(struct op_ctx *c)
         return rc;
     w.y = span_line(s, w.in_dims[1], dims[1]);
     w.x = span_line(s, w.in_dims[2], dims[2]);
-    w.scale = (float)(1.0 / (image_resize_scale(s, w.in_dims[1], dims[1]) *
-                             image_resize_scale(s, w.in_dims[2], dims[2])));
+    w.scale = (float)(1.0 / (area_scale(s, w.in_dims[1], dims[1]) *
+                             area_scale(s, w.in_dims[2], dims[2])));
     w.out_dims = dims;
     w.in = images.data;
     w.out = op_out(c, 0)->data;

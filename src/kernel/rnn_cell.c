@@ -1,6 +1,6 @@
 /*
  * Whole recurrent cells as one op: LSTMBlockCell, BlockLSTM (all times at
- * once), GRUBlockCell, and their gradients, in float.
+ * once), GRUBlockCell, and their gradients, in float; half is widened to it.
  *
  * Letters: T times, B sequences, I inputs, C cells. Weights are [I + C, gates],
  * the first I rows for the input and the others for the state before. A row of
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "kernel/gemm.h"
 #include "kernel/types.h"
+#include "kernel/widen.h"
 
 struct rnn_node {
     float forget_bias, clip;
@@ -599,7 +600,7 @@ static enum mst_code gru_cell_grad(struct op_ctx *c)
     "x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, "     \
     "wcf_grad: T, wco_grad: T, b_grad: T"
 
-#define RNN_DEF(stem, NAME, IN, OUT, ATTR, FN)                                 \
+#define RNN_DEF(stem, NAME, IN, OUT, ATTR, ...)                                \
     const struct op_def def_##stem = {                                         \
         .name = NAME,                                                          \
         .in = IN,                                                              \
@@ -607,29 +608,33 @@ static enum mst_code gru_cell_grad(struct op_ctx *c)
         .attr = ATTR,                                                          \
         .flags = OP_EXPENSIVE,                                                 \
         .init = rnn_init,                                                      \
-        .kernel = KERNELS({ DT_FLOAT, FN }, ),                                 \
+        .kernel = KERNELS(__VA_ARGS__, ),                                      \
     }
-RNN_DEF(lstm_block_cell, "LSTMBlockCell", LSTM_IN, LSTM_OUT, LSTM_ATTRS,
-        lstm_cell);
-RNN_DEF(lstm_block_cell_grad, "LSTMBlockCellGrad",
-        LSTM_IN ", i: T, cs: T, f: T, o: T, ci: T, co: T, cs_grad: T, "
-                "h_grad: T",
-        "cs_prev_grad: T, dicfo: T, wci_grad: T, wcf_grad: T, wco_grad: T",
-        LSTM_GRAD_ATTRS, lstm_cell_grad);
-RNN_DEF(block_lstm, "BlockLSTM", "seq_len_max: int64, " LSTM_IN, LSTM_OUT,
-        LSTM_ATTRS, block_lstm);
-RNN_DEF(block_lstm_v2, "BlockLSTMV2", "seq_len_max: int64, " LSTM_IN, LSTM_OUT,
-        "cell_clip: float = 0; use_peephole: bool = false; T: {half, float}",
-        block_lstm);
-RNN_DEF(block_lstm_grad, "BlockLSTMGrad", BLOCK_GRAD_IN, BLOCK_GRAD_OUT,
-        LSTM_GRAD_ATTRS, block_lstm_grad);
-RNN_DEF(block_lstm_grad_v2, "BlockLSTMGradV2", BLOCK_GRAD_IN, BLOCK_GRAD_OUT,
-        LSTM_GRAD_ATTRS, block_lstm_grad);
+#define LSTM_DEF(stem, NAME, IN, OUT, ATTR, FN)                                \
+    WIDEN(stem##_half, FN)                                                     \
+    RNN_DEF(stem, NAME, IN, OUT, ATTR, { DT_FLOAT, FN },                       \
+            { DT_HALF, stem##_half })
+LSTM_DEF(lstm_block_cell, "LSTMBlockCell", LSTM_IN, LSTM_OUT, LSTM_ATTRS,
+         lstm_cell);
+LSTM_DEF(lstm_block_cell_grad, "LSTMBlockCellGrad",
+         LSTM_IN ", i: T, cs: T, f: T, o: T, ci: T, co: T, cs_grad: T, "
+                 "h_grad: T",
+         "cs_prev_grad: T, dicfo: T, wci_grad: T, wcf_grad: T, wco_grad: T",
+         LSTM_GRAD_ATTRS, lstm_cell_grad);
+LSTM_DEF(block_lstm, "BlockLSTM", "seq_len_max: int64, " LSTM_IN, LSTM_OUT,
+         LSTM_ATTRS, block_lstm);
+LSTM_DEF(block_lstm_v2, "BlockLSTMV2", "seq_len_max: int64, " LSTM_IN, LSTM_OUT,
+         "cell_clip: float = 0; use_peephole: bool = false; T: {half, float}",
+         block_lstm);
+LSTM_DEF(block_lstm_grad, "BlockLSTMGrad", BLOCK_GRAD_IN, BLOCK_GRAD_OUT,
+         LSTM_GRAD_ATTRS, block_lstm_grad);
+LSTM_DEF(block_lstm_grad_v2, "BlockLSTMGradV2", BLOCK_GRAD_IN, BLOCK_GRAD_OUT,
+         LSTM_GRAD_ATTRS, block_lstm_grad);
 RNN_DEF(gru_block_cell, "GRUBlockCell",
         "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T",
-        "r: T, u: T, c: T, h: T", "T: {float}", gru_cell);
+        "r: T, u: T, c: T, h: T", "T: {float}", { DT_FLOAT, gru_cell });
 RNN_DEF(gru_block_cell_grad, "GRUBlockCellGrad",
         "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, "
         "d_h: T",
         "d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T", "T: {float}",
-        gru_cell_grad);
+        { DT_FLOAT, gru_cell_grad });

@@ -6,6 +6,7 @@
 #include "kernel/sparse.h"
 #include "kernel/strided.h"
 #include "kernel/types.h"
+#include "kernel/widen.h"
 
 /* ---- written out ---- */
 
@@ -267,6 +268,7 @@ static enum mst_code product_index(struct op_ctx *c, const struct product *p,
 TYPES_FLOAT_WIDE(PRODUCT)
 TYPES_COMPLEX(PRODUCT)
 PRODUCT(u32, uint32_t, uint32_t, DT_INT32, SAME, SAME)
+WIDEN(product_narrow, product_f32)
 
 static enum mst_code product_init(struct op_node *n, struct status *st)
 {
@@ -286,6 +288,8 @@ const struct op_def def_sparse_tensor_dense_mat_mul = {
     .attr = "T: type; Tindices: {int32, int64} = int64; "
             "adjoint_a: bool = false; adjoint_b: bool = false",
     .init = product_init,
-    .kernel = KERNELS(TYPES_FLOAT_WIDE(ROW, product) TYPES_COMPLEX(
-                          ROW, product){ DT_INT32, product_u32 }, ),
+    .kernel =
+        KERNELS(TYPES_FLOAT_WIDE(ROW, product)
+                    TYPES_COMPLEX(ROW, product){ DT_INT32, product_u32 },
+                { DT_HALF, product_narrow }, { DT_BFLOAT16, product_narrow }, ),
 };

@@ -50,6 +50,9 @@ for f in (-0.3, 0.0, 0.4, 1.7):
          scale=n0(abs(f), "float32"), tol=TOL)
     each("AdjustHue", "by %g" % f, images=PICTURE, delta=n0(f / 2, "float32"),
          tol=1e-3)
+    each("AdjustHue", "below zero, by %g" % f, tol=1e-3,
+         images=X(2, 4, 5, 3, lo=-40, hi=10, dtype="float32"),
+         delta=n0(f, "float32"))
     each("AdjustContrastv2", "by %g" % f, images=PICTURE,
          contrast_factor=n0(f, "float32"), tol=1e-3)
 BOXES = X(30, 4, lo=0, hi=1)

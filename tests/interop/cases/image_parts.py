@@ -14,6 +14,11 @@ for align, half in ((False, False), (True, False), (False, True)):
         if not half:
             each("ResizeArea", name, images=X(2, 5, 6, 3),
                  size=i32(list(size)), align_corners=align, tol=TOL)
+for size in ((1, 4), (3, 1), (4, 4)):
+    each("ResizeArea", "of a pixel %s" % (size,), images=X(2, 1, 1, 3),
+         size=i32(list(size)), align_corners=True, tol=TOL)
+    each("ResizeArea", "of a line %s" % (size,), images=X(2, 1, 3, 2),
+         size=i32(list(size)), align_corners=True, tol=TOL)
 for op in ("ResizeBicubic", "ResizeArea"):
     each(op, "rank", images=X(5, 6, 3), size=i32([3, 3]), fails=True,
          types=["float32"])

@@ -269,6 +269,10 @@ for op in ("SelfAdjointEigV2", "Eig"):
              types=["float32"], fails=True, **kw)
 
 
+each("Eig", "another type", input=X(3, 3), types=["float32"], fails=True,
+     Tout="complex128")
+
+
 def eig_case(shape, vectors):
     @graph("Eig", "%s%s" % (shape, " vectors" * vectors), types=DENSE,
            tol=SOLVED)

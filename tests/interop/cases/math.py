@@ -126,6 +126,14 @@ each("Bincount", "weights", arr=i32([1, 2, 2, 5]), size=n0(4, "int32"),
      weights=X(4))
 each("HistogramFixedWidth", values=X(20), value_range=V([-2, 2]),
      nbins=n0(5, "int32"))
+for bins in (3, 7, 10, 49):
+    each("HistogramFixedWidth", "on the edges of %d" % bins,
+         values=V([0.1 + i / bins for i in range(-1, bins + 2)]),
+         value_range=V([0.1, 1.1]), nbins=n0(bins, "int32"),
+         types=["float32", "float64"])
+each("HistogramFixedWidth", "far apart", values=V([-(1 << 31), 0, 2147483647]),
+     value_range=V([-(1 << 30), 1 << 30]), nbins=n0(4, "int32"),
+     types=["int32", "int64"])
 
 # --- Segments ---------------------------------------------------------------
 

@@ -30,7 +30,8 @@ each("SparseToDense", "too few values", sparse_indices=AT,
      output_shape=SHAPE, sparse_values=X(3), default_value=X(),
      types=["float32"], fails=True)
 
-NUMBERS = ["float32", "float64", "int32", "complex64", "complex128"]
+NUMBERS = ["float32", "float64", "int32", "complex64", "complex128",
+           "float16", "bfloat16"]
 for a, b in ((False, False), (True, False), (False, True), (True, True)):
     each("SparseTensorDenseMatMul", "adjoint %d %d" % (a, b), a_indices=AT,
          a_values=X(4), a_shape=SHAPE,
