@@ -205,6 +205,12 @@ static enum mst_code read_grad_margins(struct op_ctx *c, int border,
 
     for (int i = 0; i < in->ndim && !rc; i++) {
         m->dims[i] = in->dims[i] - m->before[i] - m->after[i];
+        if (m->dims[i] <= 0)
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "Total paddings must be less than the input "
+                           "dimension size: %lld was not less than %lld",
+                           (long long)(m->before[i] + m->after[i]),
+                           (long long)in->dims[i]);
         if (MAX(m->before[i], m->after[i]) > m->dims[i] - border)
             rc = op_fail(c, MST_INVALID_ARGUMENT,
                          border ? "Paddings must be less than the output "

@@ -203,6 +203,9 @@ for mode in ("REFLECT", "SYMMETRIC"):
          mode=mode)
     each("MirrorPadGrad", mode, input=X(6, 7),
          paddings=i32([[1, 2], [2, 1]]), mode=mode)
+    each("MirrorPadGrad", mode + " of nothing", input=X(3, 0),
+         paddings=i32([[1, 0], [0, 0]]), mode=mode, types=["float32"],
+         fails=True)
 
 # --- Picking ----------------------------------------------------------------
 

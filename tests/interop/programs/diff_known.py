@@ -19,6 +19,9 @@ HALF = "sums and products of half that overflow on the way"
 RANK = "tensors of more than 12 dimensions"
 DENORMAL = "denormal numbers"
 MEAN = "means of integers whose sum overflows"
+CAST = "casts of numbers that their type has no room for"
+NARROW = "bfloat16 that is rounded after each operation"
+DEAD = "fetches of dead values, whose error its own server has as ours"
 EXTREME = "special functions and quantization of extreme numbers"
 
 KNOWN = [
@@ -94,6 +97,12 @@ KNOWN = [
      r"Erfinv|Ndtri|Fresnel.*|Dawsn", "value", None, EXTREME),
     (r".*", "value", r"complex\d+\[[^x]*(inf|nan)", OVERFLOW),
     (r".*", "value|shape", r"e-(3\d\d|4\d|39|3[89])", DENORMAL),
+    (r"Einsum", "InvalidArgumentError/OK",
+     r"mismatch rhs shape|compatible batch dimensions", UNCHECKED),
+    (r"Cast", "value", r"(float|double|half|bfloat16)", CAST),
+    (r"HSVToRGB|RGBToHSV", "value", r"bfloat16\[", NARROW),
+    (r".*", "InvalidArgumentError/InternalError", r"does not have value", DEAD),
+    (r"MatrixLogarithm", "value", None, "ill-conditioned matrices"),
     (r"FakeQuant.*|QuantizeAnd.*", "value", r"inf|nan|e\+38", EXTREME),
 ]
 
