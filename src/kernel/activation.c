@@ -221,7 +221,7 @@ static enum mst_code value_pair(struct op_ctx *c, double cost_ns,
 #define SQRT_GRAD(R, x, y)   UNLESS_0(y, R(y *(__typeof__(y))0.5) * R(1 / x))
 #define SQRT_GRAD_C(R, x, y) SQRT_GRAD(R, conj(x), y)
 #define RSQRT_GRAD(R, x, y)                                                    \
-    UNLESS_0(y, R(R(y *(__typeof__(y))-0.5) * x) * R(x * x))
+    UNLESS_0(y, R(R(y *x) * (__typeof__(y))-0.5) * R(x * x))
 #define RSQRT_GRAD_C(R, x, y) RSQRT_GRAD(R, conj(x), y)
 #define INV_GRAD(R, x, y)     UNLESS_0(y, R(x *x) * -y)
 #define INV_GRAD_C(R, x, y)   INV_GRAD(R, conj(x), y)

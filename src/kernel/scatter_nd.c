@@ -149,7 +149,9 @@ static enum mst_code check(struct op_ctx *c, const struct nd *a)
                        tensor_shape_text(a->indices, x));
     }
     rc = a->tensor_form ? check_tensor_form(c, a) : MST_OK;
-    return rc ? rc : check_plain_form(c, a);
+    if (rc || (a->tensor_form && is_empty(a)))
+        return rc;
+    return check_plain_form(c, a);
 }
 
 /* ---- running ---- */

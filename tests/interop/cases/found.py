@@ -55,3 +55,9 @@ each("StringFormat", "no truth values", inputs=[np.zeros((0,), np.bool_)],
      template="a{}b", placeholder="{}")
 each("TensorStridedSliceUpdate", "of nothing", input=f32(1, 2, 3),
      begin=i32([2]), end=i32([1]), strides=i32([1]), value=f32(1, 2))
+each("TensorScatterUpdate", "nothing by indices of no depth",
+     indices=np.zeros((0,), "int64"),
+     tensor=np.zeros((0, 1), np.float32), updates=np.zeros((0, 1), np.float32))
+each("RsqrtGrad", "what overflows last",
+     y=np.array([-65504, 65504, 300], np.float16),
+     dy=np.array([6e-8, 6e-8, 1.2e-7], np.float16))
