@@ -18,8 +18,10 @@
 
 #define CHUNK_PIXELS 512
 #define ROWS_MIN     128 /* of a piece of work */
+#define ROWS_FEW     256 /* of one that has all images */
 #define PIECES       16
-#define LINE_MIN     16 /* shorter ones are gathered */
+#define SMALL_BYTES  (512 << 10) /* a result of which there may be many */
+#define LINE_MIN     16          /* shorter ones are gathered */
 
 struct filter_pass {
     const struct conv *v;
@@ -27,8 +29,9 @@ struct filter_pass {
     size_t size;
     int64_t depth, columns;    /* channels and filters of a group */
     int64_t rows;              /* of the result: taps * depth */
-    int64_t row_parts, groups; /* how the work is split */
-    int64_t lines;             /* of the output in a chunk */
+    int64_t row_parts, groups; /* how the work is split: by rows, images */
+    int64_t part_rows;
+    int64_t lines; /* of the output in a chunk */
     bool direct, gathered;
     int64_t box[3];
     int64_t *a_at, *c_at; /* of each row */
@@ -50,6 +53,27 @@ static bool is_direct(const struct conv *v)
     return true;
 }
 
+/* Each part of the rows reads all of its images, so images are split first, as
+ * long as the results that are added up in the end are small. Parts of a large
+ * one are of whole taps, if they can: a tap's pixels are gathered for each. */
+static void split(struct filter_pass *p)
+{
+    int64_t rows = ROWS_MIN;
+
+    if ((size_t)(p->rows * p->v->filters) * p->size <= SMALL_BYTES) {
+        p->groups = MAX(MIN(p->v->fit.batch, PIECES), 1);
+        p->row_parts = MIN(MAX(p->rows / ROWS_MIN, 1), PIECES / p->groups);
+        rows = (p->rows + p->row_parts - 1) / p->row_parts;
+    } else {
+        rows = p->depth >= ROWS_FEW ? p->depth / (p->depth / ROWS_FEW)
+                                    : ROWS_FEW / p->depth * p->depth;
+        rows = MAX(rows, p->rows / PIECES);
+        p->groups = 1;
+    }
+    p->part_rows = (rows + 7) / 8 * 8;
+    p->row_parts = MAX((p->rows + p->part_rows - 1) / p->part_rows, 1);
+}
+
 static void plan(struct filter_pass *p)
 {
     const struct window_dim *d = p->v->fit.dim;
@@ -57,8 +81,7 @@ static void plan(struct filter_pass *p)
     p->depth = p->v->fit.channels / p->v->groups;
     p->columns = p->v->filters / p->v->groups;
     p->rows = d[0].size * d[1].size * d[2].size * p->depth;
-    p->row_parts = MIN(MAX(p->rows / ROWS_MIN, 1), PIECES);
-    p->groups = MIN(p->v->fit.batch, MAX(PIECES / p->row_parts, 1));
+    split(p);
     p->lines = MIN(MAX(CHUNK_PIXELS / d[2].out, 1), d[1].out);
     p->gathered = d[2].out < LINE_MIN && p->v->filters >= LINE_MIN;
     p->direct = is_direct(p->v);
@@ -300,16 +323,14 @@ static void run_pieces(void *arg, int64_t begin, int64_t end)
     }
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / p->row_parts, r = u % p->row_parts;
-        int64_t per = (p->rows / p->row_parts + 7) / 8 * 8;
+        int64_t per = p->part_rows;
         int64_t batch = p->v->fit.batch;
         struct piece w = { .p = p,
-                           .begin = MIN(r * per, p->rows),
+                           .begin = r * per,
                            .end = MIN((r + 1) * per, p->rows),
                            .strip = (char *)b->data,
                            .tail = (char *)b->data + strip };
 
-        if (r == p->row_parts - 1)
-            w.end = p->rows;
         w.out = g ? p->partial + part * (size_t)(g - 1) : p->v->out;
         run_images(&w, batch * g / p->groups, batch * (g + 1) / p->groups);
     }

@@ -44,8 +44,7 @@ struct conv_tiles {
         GEMM_EACH (i, R)                                                       \
             GEMM_EACH (j, V) {                                                 \
                 acc[i][j] = (vec){ 0 };                                        \
-                if (add)                                                       \
-                    acc[i][j] = *(const vec *)(z + c_at[i] + j * N);           \
+                __builtin_prefetch(z + c_at[i] + j * N, 1);                    \
             }                                                                  \
         for (const struct conv_segment *end = s + segments; s < end; s++) {    \
             const T *x[R], *y = (const T *)b + s->b * b_row;                   \
@@ -64,6 +63,11 @@ struct conv_tiles {
                     }                                                          \
             }                                                                  \
         }                                                                      \
+        if (add)                                                               \
+            GEMM_EACH (i, R)                                                   \
+                GEMM_EACH (j, V) {                                             \
+                    acc[i][j] += *(const vec *)(z + c_at[i] + j * N);          \
+                }                                                              \
         GEMM_EACH (i, R)                                                       \
             GEMM_EACH (j, V) {                                                 \
                 *(vec *)(z + c_at[i] + j * N) = acc[i][j];                     \

@@ -22,8 +22,9 @@
 #define K_STEP    320  /* products between two visits to C */
 #define M_STEP    256  /* rows of A that are packed at a time */
 #define M_BLOCK   1024 /* of C */
-#define N_BLOCK   512
-#define PANELS 8
+#define N_BLOCK   1024
+#define PANELS    16
+#define AHEAD     4  /* rows */
 #define BLOCK_MIN 64 /* what threads make blocks smaller to */
 /* Packed panels up to this size are on the stack. */
 #define STACK_BYTES 16384
@@ -156,22 +157,43 @@ static void pack_a(const struct block *b, int64_t p, int64_t k, int64_t from,
     }
 }
 
+/* k rows of `panels` pieces, each piece to its own panel. Pieces of the rows
+ * that come are asked for early: rows may lie a page apart, where the CPU does
+ * not look ahead by itself. */
+#define PANEL_ROWS(bytes)                                                      \
+    for (int64_t i = 0; i < k; i++, to += bytes, from += row) {                \
+        for (int64_t j = 0; j < panels; j++) {                                 \
+            for (size_t at = 0; at < bytes; at += 64)                          \
+                __builtin_prefetch(from + AHEAD * row + j * bytes + at);       \
+            memcpy(to + j * step, from + j * bytes, bytes);                    \
+        }                                                                      \
+    }
+
+VECTOR_CLONES static void panel_rows(char *to, size_t step, const char *from,
+                                     int64_t row, size_t bytes, int64_t panels,
+                                     int64_t k)
+{
+    if (bytes == 128)
+        PANEL_ROWS(128)
+    else if (bytes == 64)
+        PANEL_ROWS(64)
+    else
+        PANEL_ROWS(bytes)
+}
+
 /* Whole panels of contiguous rows: a piece of a row at a time, for several of
- * them, since rows may lie a page apart. */
+ * them. */
 static int64_t pack_panels(const struct block *b, int64_t p, int64_t k,
                            int64_t j)
 {
-    int64_t wide = 2 * b->t->lanes;
-    size_t bytes = (size_t)wide * b->size, step = bytes * (size_t)k;
+    int64_t wide = 2 * b->t->lanes, n;
+    size_t bytes = (size_t)wide * b->size;
 
-    for (; j + PANELS * wide <= b->n; j += PANELS * wide) {
-        const char *from = b->b + (size_t)(p * b->g->b_row + j) * b->size;
-        char *to = b->packed_b + (size_t)(j * k) * b->size;
-
-        for (int64_t i = 0; i < k; i++, to += bytes) {
-            pack_pieces(to, step, from, bytes, bytes, PANELS);
-            from += (size_t)b->g->b_row * b->size;
-        }
+    for (; j + wide <= b->n; j += n * wide) {
+        n = MIN((b->n - j) / wide, PANELS);
+        panel_rows(b->packed_b + (size_t)(j * k) * b->size, bytes * (size_t)k,
+                   b->b + (size_t)(p * b->g->b_row + j) * b->size,
+                   b->g->b_row * (int64_t)b->size, bytes, n, k);
     }
     return j;
 }

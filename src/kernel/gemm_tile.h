@@ -51,8 +51,7 @@ struct gemm_tiles {
         GEMM_EACH (i, R)                                                       \
             GEMM_EACH (j, V) {                                                 \
                 acc[i][j] = (vec){ 0 };                                        \
-                if (add)                                                       \
-                    acc[i][j] = *(const vec *)(z + i * c_row + j * N);         \
+                __builtin_prefetch(z + i * c_row + j * N, 1);                  \
             }                                                                  \
         for (int64_t p = 0; p < k; p++, x += a_col, y += b_row) {              \
             GEMM_EACH (j, V) {                                                 \
@@ -63,6 +62,11 @@ struct gemm_tiles {
                     acc[i][j] += x[i * a_row] * row[j];                        \
                 }                                                              \
         }                                                                      \
+        if (add)                                                               \
+            GEMM_EACH (i, R)                                                   \
+                GEMM_EACH (j, V) {                                             \
+                    acc[i][j] += *(const vec *)(z + i * c_row + j * N);        \
+                }                                                              \
         GEMM_EACH (i, R)                                                       \
             GEMM_EACH (j, V) {                                                 \
                 *(vec *)(z + i * c_row + j * N) = acc[i][j];                   \
