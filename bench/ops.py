@@ -40,9 +40,10 @@ def serve(port, threads):
 
 
 def cases(tf):
-    """(name, build): build(var) gives a function that makes the op once.
+    """(name, shapes, build): build() makes the op once.
 
-    var(shape) is a variable of the server, filled with noise.
+    Its arguments are variables of the server of those shapes, filled with
+    noise; a shape may end with a type, else they are of float32.
     """
     r = tf.raw_ops
     out = []
@@ -62,6 +63,9 @@ def cases(tf):
         lambda a, b: r.MatMul(a=a, b=b, transpose_b=True))
     case("matmul 784x128 a^T", (32, 784), (32, 128))(
         lambda a, b: r.MatMul(a=a, b=b, transpose_a=True))
+    for name in ("bfloat16", "half"):
+        case("matmul 128x1024x1024 " + name, (128, 1024, name),
+             (1024, 1024, name))(lambda a, b: r.MatMul(a=a, b=b))
     case("batch matmul 64x64x64 of 32", (32, 64, 64), (32, 64, 64))(
         lambda a, b: r.BatchMatMulV2(x=a, y=b))
     for n, h, c, f, s in ((32, 28, 64, 64, 1), (32, 28, 64, 64, 2),
@@ -167,6 +171,13 @@ def cases(tf):
     return out
 
 
+def typed(tf, shape):
+    """A shape and its type apart."""
+    if isinstance(shape[-1], str):
+        return shape[:-1], tf.as_dtype(shape[-1])
+    return shape, tf.float32
+
+
 class Side:
     """A server and a session on it."""
 
@@ -197,10 +208,13 @@ class Side:
             if shapes is None:
                 targets = build(tf, copies)
             else:
-                xs = [tf.get_variable("x%d" % i, s, use_resource=True,
-                                      initializer=tf.random_uniform_initializer(
-                                          0.1, 1))
-                      for i, s in enumerate(shapes)]
+                noise = tf.random_uniform_initializer(0.1, 1)
+                # Variables outlive their sessions, and one of another type
+                # must not find the name taken.
+                xs = [tf.get_variable("%s%d" % (t.name, i), s, t,
+                                      initializer=noise, use_resource=True)
+                      for i, (s, t) in enumerate(typed(tf, shape)
+                                                 for shape in shapes)]
                 values = [x.read_value() for x in xs]
                 targets, last = [], []
                 for _ in range(copies):
