@@ -63,7 +63,7 @@ static void split(struct filter_pass *p)
     if ((size_t)(p->rows * p->v->filters) * p->size <= SMALL_BYTES) {
         p->groups = MAX(MIN(p->v->fit.batch, PIECES), 1);
         p->row_parts = MIN(MAX(p->rows / ROWS_MIN, 1), PIECES / p->groups);
-        rows = (p->rows + p->row_parts - 1) / p->row_parts;
+        rows = MAX((p->rows + p->row_parts - 1) / p->row_parts, 1);
     } else {
         rows = p->depth >= ROWS_FEW ? p->depth / (p->depth / ROWS_FEW)
                                     : ROWS_FEW / p->depth * p->depth;

@@ -117,13 +117,11 @@ static enum mst_code convert(struct op_ctx *c, struct tensor *t)
     for (int64_t i = 0; i < t->count && !rc; i++)
         if (t->dtype == DT_UINT16)
             TENSOR_DATA(out, float)
-            [i] = (float)TENSOR_DATA(t, uint16_t)[i] * (1.0f / 65535);
-        else if (to == DT_FLOAT)
-            TENSOR_DATA(out, float)
-            [i] = (float)TENSOR_DATA(t, uint8_t)[i] * (1.0f / 255);
-        else
-            TENSOR_DATA(out, uint16_t)
-            [i] = (uint16_t)(TENSOR_DATA(t, uint8_t)[i] * 256);
+    [i] = (float)TENSOR_DATA(t, uint16_t)[i] * (1.0f / 65535);
+    else if (to == DT_FLOAT) TENSOR_DATA(out, float)[i] =
+        (float)TENSOR_DATA(t, uint8_t)[i] * (1.0f / 255);
+    else TENSOR_DATA(out, uint16_t)[i] =
+        (uint16_t)(TENSOR_DATA(t, uint8_t)[i] * 256);
     tensor_unref(t);
     return rc;
 }

@@ -58,6 +58,8 @@ conv2("groups", (2, 5, 6, 6), (3, 3, 2, 9), types=["float32"])
 conv2("many channels", (1, 5, 5, 70), (3, 3, 70, 40), types=WIDE)
 conv2("one channel", (3, 12, 12, 1), (5, 5, 1, 33), types=WIDE)
 conv2("wide", (2, 40, 50, 16), (3, 3, 16, 32), types=["float32"])
+conv2("a filter in parts", (2, 5, 5, 257), (3, 3, 257, 60), types=["float32"])
+conv2("many images", (19, 5, 17, 24), (3, 3, 24, 20), types=["float32"])
 conv2("no image", (0, 5, 6, 3), (3, 3, 3, 4), types=WIDE)
 conv2("even filter", (2, 6, 6, 3), (4, 2, 3, 4), (2, 2), types=WIDE)
 for stride in (1, 2):
