@@ -151,7 +151,7 @@ void client_link_begin(struct client_link *l, const struct client_ask *ask,
         client_wait_init(&a->own);
         a->ask.wait = &a->own;
     }
-    client_wait_reset(a->ask.wait);
+    client_wait_reset(a->ask.wait, NULL);
     if (l->server)
         a->call.local = rpc_local_call(server_rpc(l->server), &rq);
     else

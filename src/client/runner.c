@@ -132,12 +132,12 @@ static enum mst_code run_here(struct client_runner *r,
     enum mst_code rc;
 
     fpu_flush_denormals(); /* kernels run on this thread */
-    client_wait_reset(&r->wait);
+    client_wait_reset(&r->wait, loop);
     pool_keep(&kept);
     call.run = master_run_direct(r->ms, r->compiled, feeds, run_over, &r->wait);
     pool_keep_end();
     client_link_enter(&r->session->link, &call);
-    if (!client_wait_inside(&r->wait, loop, &kept, deadline_ns)) {
+    if (!client_wait_inside(&r->wait, &kept, deadline_ns)) {
         master_run_cancel(call.run, MST_DEADLINE_EXCEEDED,
                           "Timed out waiting for notification");
         (void)client_wait_until(&r->wait, 0);

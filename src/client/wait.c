@@ -19,9 +19,9 @@ void client_wait_done(struct client_wait *w)
     spin_done(&w->spin);
 }
 
-void client_wait_reset(struct client_wait *w)
+void client_wait_reset(struct client_wait *w, struct loop *loop)
 {
-    w->loop = NULL;
+    w->loop = loop;
     atomic_store(&w->state, WAITING);
 }
 
@@ -104,13 +104,12 @@ static bool take_turns(struct client_wait *w, struct pool_kept *kept,
     return mine;
 }
 
-bool client_wait_inside(struct client_wait *w, struct loop *loop,
-                        struct pool_kept *kept, uint64_t deadline_ns)
+bool client_wait_inside(struct client_wait *w, struct pool_kept *kept,
+                        uint64_t deadline_ns)
 {
     int state = WAITING;
-    bool mine = loop != NULL;
+    bool mine = w->loop != NULL;
 
-    w->loop = loop;
     if (mine)
         atomic_compare_exchange_strong(&w->state, &state, INSIDE);
     for (;;) {

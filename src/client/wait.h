@@ -27,14 +27,15 @@ struct client_wait {
 
 void client_wait_init(struct client_wait *w);
 void client_wait_done(struct client_wait *w);
-void client_wait_reset(struct client_wait *w);
+/* loop: for client_wait_inside(), or NULL. */
+void client_wait_reset(struct client_wait *w, struct loop *loop);
 /* deadline_ns on the monotonic clock, 0 for none. False when it passed. */
 bool client_wait_until(struct client_wait *w, uint64_t deadline_ns);
 void client_wait_signal(struct client_wait *w);
 
-/* The same as client_wait_until(), but as a guest of the loop (io/loop.h; may
- * be NULL) where that can be. Jobs in `kept` are run first. */
-bool client_wait_inside(struct client_wait *w, struct loop *loop,
-                        struct pool_kept *kept, uint64_t deadline_ns);
+/* The same as client_wait_until(), but as a guest of the loop (io/loop.h) where
+ * that can be. Jobs in `kept` are run first. */
+bool client_wait_inside(struct client_wait *w, struct pool_kept *kept,
+                        uint64_t deadline_ns);
 
 #endif

@@ -284,8 +284,8 @@ static void test_guest_is_nudged_and_has_a_deadline(void **state)
     pthread_t other;
 
     assert_true(loop_enter(loop));
-    loop_turn(loop, begin + 3000000);
-    assert_true(clock_ns() >= begin + 3000000);
+    while (clock_ns() < begin + 3000000)
+        loop_turn(loop, begin + 3000000);
     assert_int_equal(pthread_create(&other, NULL, nudge, NULL), 0);
     loop_turn(loop, 0);
     loop_leave(loop);

@@ -218,16 +218,28 @@ static void retire(struct peers *p, const char *address)
     sweep_former(p);
 }
 
-void peers_set(struct peers *p, const char *job, int task, const char *address)
+bool peers_know(struct peers *p, const char *job, int task)
+{
+    bool known;
+
+    pthread_mutex_lock(&p->lock);
+    known = cluster_spec_address(&p->spec, job, task) != NULL;
+    pthread_mutex_unlock(&p->lock);
+    return known;
+}
+
+bool peers_set(struct peers *p, const char *job, int task, const char *address)
 {
     struct peers_wait *w, *next;
     struct status st = STATUS_INIT;
     const char *old;
+    bool moved;
     char *was;
 
     pthread_mutex_lock(&p->lock);
     old = cluster_spec_address(&p->spec, job, task);
     was = old ? mem_str(old) : NULL;
+    moved = old && (!address || strcmp(old, address));
     cluster_spec_remove(&p->spec, job, task);
     if (address)
         CHECK(!cluster_spec_add(&p->spec, job, task, address, &st));
@@ -240,6 +252,7 @@ void peers_set(struct peers *p, const char *job, int task, const char *address)
             end(w);
     }
     pthread_mutex_unlock(&p->lock);
+    return moved;
 }
 
 void peers_bytes(struct peers *p, uint64_t *ret_in, uint64_t *ret_out)

@@ -28,8 +28,11 @@ struct peers *peers_ref(struct peers *p);
 void peers_unref(struct peers *p); /* the last one closes the channels */
 
 /* The task is at that address from now on; NULL: nowhere. Tasks of such a
- * table may come, so there is a point in waiting for them. */
-void peers_set(struct peers *p, const char *job, int task, const char *address);
+ * table may come, so there is a point in waiting for them. True when it was
+ * somewhere else before. */
+bool peers_set(struct peers *p, const char *job, int task, const char *address);
+/* Whether the task is known. */
+bool peers_know(struct peers *p, const char *job, int task);
 /* Says that peers_set() may be called, before it is. */
 void peers_open(struct peers *p);
 

@@ -23,6 +23,8 @@
 #include "io/socket.h"
 #include "server/message.h"
 #include "server/quick_state.h"
+#include "server/reply.h"
+#include "server/worker.h"
 
 #define OPEN_MS    5000
 #define AGAIN_MS   200   /* after a lane was lost, or could not be opened */
@@ -108,6 +110,7 @@ static struct quick_side *side_new(struct quick *q, struct quick_peer *peer,
 
     atomic_init(&s->refs, 1);
     s->q = q;
+    s->from.task = -1;
     map_init(&s->pending);
     map_init(&s->running);
     pthread_mutex_init(&s->lock, NULL);
@@ -237,11 +240,27 @@ static void listen_local(struct quick *q)
     q->name[0] = '\0';
 }
 
-/* Answers with the preface (1) and the socket's name (2). */
+/* "/job:worker/replica:0/task:2" of a member. */
+static bool is_member(struct quick *q, const void *text, size_t len,
+                      struct device_name *ret)
+{
+    return device_parse(text, len, ret) && ret->task >= 0 &&
+           peers_know(worker_peers(q->worker), ret->job, ret->task);
+}
+
+/* The request is the task's name. Answers with the preface (1) and the socket's
+ * name (2). */
 static void open_start(struct rpc_call *call, void *arg)
 {
+    const struct rpc_data *d = rpc_call_request(call);
     struct quick *q = arg;
+    struct device_name from;
     struct rpc_msg m;
+
+    if (!is_member(q, d->data, d->len, &from)) {
+        reply_fail_with(call, MST_UNAVAILABLE, "No such task is known");
+        return;
+    }
 
     rpc_msg_init(&m);
     message_put_bytes(&m, 1, q->preface, LANE_PREFACE);
@@ -329,11 +348,18 @@ static void on_opened(const struct rpc_reply *reply, void *arg)
     mem_free(o);
 }
 
-void quick_side_ready(struct quick_side *s)
+/* The lane that was opened from here is ready. */
+static void side_ready(struct quick_side *s)
 {
+    const char *task = worker_task(s->q->worker);
     struct quick_peer *p = s->peer;
     struct quick_side *was;
 
+    lane_send(s->lane,
+              &(struct lane_out){
+                  .kind = QUICK_HELLO,
+                  .control = &(struct iovec){ (void *)task, strlen(task) },
+                  .control_count = 1 });
     pthread_mutex_lock(&p->lock);
     was = p->side;
     p->side = quick_side_ref(s);
@@ -342,15 +368,35 @@ void quick_side_ready(struct quick_side *s)
     quick_side_unref(was); /* a HELLO that came twice */
 }
 
+bool quick_hello(struct quick_side *s, const struct lane_frame *f)
+{
+    struct device_name from;
+    bool member;
+
+    if (s->peer) {
+        side_ready(s);
+        return true;
+    }
+    /* With the lock, so that quick_forget() finds it or it finds out. */
+    pthread_mutex_lock(&s->q->lock);
+    member = is_member(s->q, f->data, f->len, &from);
+    if (member)
+        s->from = from;
+    pthread_mutex_unlock(&s->q->lock);
+    return member;
+}
+
 static void open_lane(struct quick_peer *p, struct rpc_channel *channel)
 {
     struct opening *o = MEM_NEW(struct opening);
+    const char *task = worker_task(p->q->worker);
     struct rpc_msg m;
 
     atomic_fetch_add(&p->refs, 1);
     o->p = p;
     o->channel = rpc_channel_ref(channel);
     rpc_msg_init(&m);
+    rpc_msg_copy(&m, task, strlen(task));
     rpc_client_call_unref(rpc_channel_call(
         channel, &(struct rpc_request){ .path = QUICK_OPEN_PATH,
                                         .msg = &m,
@@ -487,6 +533,15 @@ void quick_stop(struct quick *q, uint64_t grace_ms)
         lane_shut(s->lane, "The server is stopping");
     while (q->side_count || q->running)
         pthread_cond_wait(&q->changed, &q->lock);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void quick_forget(struct quick *q, const char *job, int task)
+{
+    pthread_mutex_lock(&q->lock);
+    for (struct quick_side *s = q->sides; s; s = s->next)
+        if (s->from.task == task && !strcmp(s->from.job, job))
+            s->retired = true;
     pthread_mutex_unlock(&q->lock);
 }
 

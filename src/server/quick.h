@@ -26,6 +26,11 @@
  * while there is no lane: it is agreed on step by step, by the master alone,
  * so a peer that is TensorFlow's, older, or was restarted costs no pause.
  *
+ * Lanes are for members of the job. A task that the other does not know (yet,
+ * or any more) is refused one and goes the plain way, where it is waited for or
+ * gets its error; when a member is removed or moves, its lanes take no new
+ * steps.
+ *
  * MUSTER_QUICK in the environment: "off" for none of it, "tcp" without shared
  * memory, "shm" (as is).
  */
@@ -37,7 +42,7 @@
 #include "rpc/server.h"
 
 enum quick_kind {
-    QUICK_HELLO = 1, /* the lane is open */
+    QUICK_HELLO = 1, /* the lane is open; back: the task that opened it */
     QUICK_RUN,
     QUICK_RAN,
     QUICK_PUSH,
@@ -61,6 +66,9 @@ void quick_add(struct quick *q, struct rpc_server *server);
 void quick_stop(struct quick *q, uint64_t grace_ms);
 /* After it has stopped, if anything was added to a server. Accepts NULL. */
 void quick_free(struct quick *q);
+/* The task is no member any more, or elsewhere: its lanes take no new steps,
+ * and end with those under way. */
+void quick_forget(struct quick *q, const char *job, int task);
 /* What went over lanes so far. */
 void quick_bytes(struct quick *q, uint64_t *ret_in, uint64_t *ret_out);
 

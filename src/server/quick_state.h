@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/device.h"
 #include "base/map.h"
 #include "server/quick.h"
 #include "server/run.h"
@@ -56,6 +57,8 @@ struct quick_side {
     struct quick_side *prev, *next; /* in q->sides */
     struct quick_peer *peer;        /* NULL: it was opened from there */
     struct lane *lane;
+    struct device_name from; /* who opened it there; under q->lock */
+    bool retired; /* who is no member any more: no new steps; under q->lock */
 
     pthread_mutex_t lock;
     bool lost;          /* under lock, as the rest */
@@ -64,8 +67,8 @@ struct quick_side {
 };
 
 struct quick_side *quick_side_ref(struct quick_side *s);
-/* quick.c: the lane that was opened from here is ready. */
-void quick_side_ready(struct quick_side *s);
+/* quick.c: the other end says hello; false when it should not have. */
+bool quick_hello(struct quick_side *s, const struct lane_frame *f);
 
 /* quick_step.c */
 void quick_frame(struct lane *lane, const struct lane_frame *f, void *arg);

@@ -247,16 +247,36 @@ static void answered(void *arg, int64_t step_id, const struct status *st)
     quick_side_unref(s);
 }
 
-/* False when the server stops, and takes no more. */
-static bool may_run(struct quick *q)
+/* UNAVAILABLE when the server stops, or the master is no member any more. */
+static enum mst_code may_run(struct quick_side *s, struct status *st)
 {
-    bool may;
+    struct quick *q = s->q;
 
     pthread_mutex_lock(&q->lock);
-    may = !q->stopping;
-    q->running += may;
+    if (q->stopping)
+        status_set(st, MST_UNAVAILABLE, "The server is stopping");
+    else if (s->retired)
+        status_set(st, MST_UNAVAILABLE,
+                   "No worker known as /job:%s/replica:0/task:%d", s->from.job,
+                   s->from.task);
+    else
+        q->running++;
     pthread_mutex_unlock(&q->lock);
-    return may;
+    return st->code;
+}
+
+/* The lane of one that is no member ends with the steps under way. */
+static void refuse(struct quick_side *s, int64_t step_id,
+                   const struct status *st)
+{
+    bool idle;
+
+    send_ran(s, step_id, st);
+    pthread_mutex_lock(&s->lock);
+    idle = !s->running.count;
+    pthread_mutex_unlock(&s->lock);
+    if (idle)
+        lane_shut(s->lane, st->msg);
 }
 
 static bool on_run(struct quick_side *s, const struct lane_frame *f)
@@ -279,9 +299,8 @@ static bool on_run(struct quick_side *s, const struct lane_frame *f)
     q.graph_handle =
         (struct message_text){ q.session_handle.data + h.session_len,
                                h.graph_len };
-    if (!may_run(s->q)) {
-        status_set(&st, MST_UNAVAILABLE, "The server is stopping");
-        send_ran(s, h.step_id, &st);
+    if (may_run(s, &st)) {
+        refuse(s, h.step_id, &st);
         return true;
     }
     a = MEM_TAKE(struct asked);
@@ -391,9 +410,7 @@ void quick_frame(struct lane *lane, const struct lane_frame *f, void *arg)
 
     switch (f->kind) {
     case QUICK_HELLO:
-        good = s->peer != NULL;
-        if (good)
-            quick_side_ready(s);
+        good = quick_hello(s, f);
         break;
     case QUICK_RUN:
         good = on_run(s, f);

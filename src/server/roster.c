@@ -304,7 +304,8 @@ static void do_changed(void *arg, const struct member *m)
 {
     struct roster *r = arg;
 
-    peers_set(worker_peers(r->worker), m->job, m->task, m->address);
+    if (peers_set(worker_peers(r->worker), m->job, m->task, m->address))
+        quick_forget(r->quick, m->job, m->task);
     peers_set(r->peers, m->job, m->task, m->address);
     roster_health_forget(r, m);
     if (!m->version.epoch)

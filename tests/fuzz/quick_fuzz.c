@@ -14,9 +14,10 @@
 #include "service.h"
 
 #define SERVICE "/tensorflow.WorkerService/"
+#define TASK    "/job:worker/replica:0/task:0"
 
-/* CreateWorkerSession: session "s" of the master /job:w/replica:0/task:0. */
-static const uint8_t create[] = "\x0a\x01s\x22\x16/job:w/replica:0/task:0";
+/* CreateWorkerSession: session "s" of that master. */
+static const uint8_t create[] = "\x0a\x01s\x22\x1c" TASK;
 
 static int connect_lane(void)
 {
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!channel)
         start("ps", "worker");
     call(SERVICE "CreateWorkerSession", create, sizeof(create) - 1);
-    call_for(&c, "/muster.Quick/Open", "", 0, ALIVE_MS);
+    call_for(&c, "/muster.Quick/Open", TASK, strlen(TASK), ALIVE_MS);
     CHECK(!c.code && c.len > 2 + LANE_PREFACE && c.head[1] == LANE_PREFACE);
     fd = connect_lane();
     (void)!send(fd, c.head + 2, LANE_PREFACE, MSG_NOSIGNAL);
