@@ -88,7 +88,8 @@ struct lane {
     struct loop_task end;
     uint8_t preface[LANE_PREFACE];
     bool awaits_preface;
-    bool tuned; /* its socket, which may still have to connect at first */
+    bool to_the_end; /* a short read may leave something behind */
+    bool tuned;      /* its socket, which may still have to connect at first */
     uint8_t *stage;
     size_t stage_len;
     struct buffer *filling; /* a bulk of which the rest is still to come */
@@ -551,7 +552,7 @@ static bool read_once(struct lane *l, const char **ret_why)
         l->filled += to_bulk;
         l->stage_len += got - to_bulk;
         if (l->filled < bulk->size)
-            return got == asked || l->local;
+            return got == asked || l->to_the_end;
         l->filling = NULL;
         if (!deliver(l, &l->filling_head, l->control, bulk))
             *ret_why = "the peer sent nonsense";
@@ -560,9 +561,10 @@ static bool read_once(struct lane *l, const char **ret_why)
     }
     if (!*ret_why && !take_frames(l))
         *ret_why = "the peer sent nonsense";
-    /* A short read has emptied a TCP socket; another kind may have stopped at
-     * a descriptor. */
-    return !*ret_why && (got == asked || l->local);
+    /* A short read has emptied a TCP socket, but for its end, which comes
+     * without an edge of its own if it came with data; another kind of socket
+     * may have stopped at a descriptor. */
+    return !*ret_why && (got == asked || l->to_the_end);
 }
 
 static void on_ready(struct loop_watch *watch, uint32_t events)
@@ -579,6 +581,8 @@ static void on_ready(struct loop_watch *watch, uint32_t events)
         lane_flush(l);
     if (!(events & ~(uint32_t)EPOLLOUT))
         return;
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        l->to_the_end = true;
     lane_ref(l);
     while (read_once(l, &why) && ++rounds < READS_MAX)
         ;
@@ -608,7 +612,7 @@ struct lane *lane_new(const struct lane_opts *opts)
     l->loop = opts->loop;
     l->ops = opts->ops;
     l->arg = opts->arg;
-    l->local = opts->local;
+    l->local = l->to_the_end = opts->local;
     l->fd = opts->fd;
     pthread_mutex_init(&l->lock, NULL);
     l->stage = mem_grow(NULL, 1, STAGE);
@@ -622,7 +626,8 @@ struct lane *lane_new(const struct lane_opts *opts)
     if (opts->opens)
         memcpy(push_room(l, LANE_PREFACE, -1), l->preface, LANE_PREFACE);
     /* The first edge also flushes: the socket is writable. */
-    if (loop_watch_add(l->loop, &l->watch, EPOLLIN | EPOLLOUT | EPOLLET, &st)) {
+    if (loop_watch_add(l->loop, &l->watch,
+                       EPOLLIN | EPOLLRDHUP | EPOLLOUT | EPOLLET, &st)) {
         close(l->fd);
         lane_unref(l);
         lane_unref(l);

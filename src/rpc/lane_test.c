@@ -297,6 +297,27 @@ static void test_nonsense_ends_the_lane(void **state)
     nonsense(text, sizeof(text));
 }
 
+/* What comes in one piece with the end of the connection. */
+static void test_end_behind_data_is_seen(void **state)
+{
+    uint8_t text[LANE_PREFACE + 24] = PREFACE;
+    struct end b;
+    int fd[2];
+
+    text[LANE_PREFACE] = 5;
+    for (int i = 0; i < 50; i++) {
+        tcp_pair(fd);
+        assert_int_equal(send(fd[0], text, sizeof(text), MSG_NOSIGNAL),
+                         (ssize_t)sizeof(text));
+        shutdown(fd[0], SHUT_WR);
+        end_open(&b, fd[1], false, false, false);
+        wait_lost(&b);
+        assert_int_equal(b.frames, 1);
+        end_done(&b);
+        close(fd[0]);
+    }
+}
+
 static void test_peer_that_closes_is_told(void **state)
 {
     struct end b;
@@ -320,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_small_frames_travel_together),
         cmocka_unit_test(test_shared_bulk_outlives_its_lane),
         cmocka_unit_test(test_nonsense_ends_the_lane),
+        cmocka_unit_test(test_end_behind_data_is_seen),
         cmocka_unit_test(test_peer_that_closes_is_told),
     };
 
