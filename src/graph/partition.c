@@ -440,6 +440,7 @@ static void write_parts(const struct work *w, struct parts *ret)
         ret->list[at].nodes++;
         ret->list[at].transfers |= p->kind == OP_SEND || p->kind == OP_RECV;
         ret->list[at].between = w->between[ret->list[at].task];
+        ret->list[at].late = w->late[ret->list[at].task];
         calls[at] |= p->src && p->src->calls;
     }
     for (int i = 0; i < ret->count; i++) {
@@ -467,6 +468,7 @@ enum mst_code partition(const struct source *s, const struct place_opts *where,
     map_init(&w.linked);
     map_init(&w.receives);
     w.between = ARENA_ARRAY(&w.arena, bool, where->task_count);
+    w.late = ARENA_ARRAY(&w.arena, bool, where->task_count);
     w.piece_of = mem_array((size_t)s->count, sizeof(int));
     w.feed_piece = mem_array((size_t)want->feed_count, sizeof(int));
     w.feed_types = mem_array((size_t)want->feed_count, sizeof(int));

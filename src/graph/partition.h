@@ -38,7 +38,8 @@ struct part {
     int task;
     int nodes;
     bool transfers;      /* something comes from or goes to another task */
-    bool between;        /* ... that is not the client's, or asks late */
+    bool between;        /* ... that is not the client's */
+    bool late;           /* ... and asks when this part may have ended */
     struct pb_out graph; /* a GraphDef */
 };
 

@@ -162,7 +162,7 @@ static int add_pair(struct work *w, int src, int output, int place, int frame,
     struct pb_out a;
 
     note_between(w, partition_task(w, from), partition_task(w, place));
-    w->between[partition_task(w, from)] |= late; /* it is asked for later */
+    w->late[partition_task(w, from)] |= late;
     name = arena_printf(&w->arena, "edge_%d_%s", ++w->edge, base);
     pb_out_init(&a);
     node_attr_put_num(&a, "T", 6, (uint64_t)type);

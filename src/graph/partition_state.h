@@ -49,8 +49,8 @@ struct work {
     int frame_count, frame_room;
     int *order;    /* pieces, inputs first */
     int edge;      /* numbers of transfers */
-    bool *between; /* by task: it has a transfer without the client's task, or
-                      one that is asked for when its part may have ended */
+    bool *between; /* by task: it has a transfer without the client's task */
+    bool *late;    /* by task: one is asked for when its part may have ended */
     struct status *st;
 };
 

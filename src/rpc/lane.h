@@ -29,7 +29,7 @@
 #include "io/loop.h"
 
 #define LANE_PREFACE     24
-#define LANE_MAGIC       "MSTLANE1" /* how a preface begins */
+#define LANE_MAGIC       "MSTLANE2" /* how a preface begins */
 #define LANE_CONTROL_MAX ((size_t)32 << 10)
 /* From here on a bulk is shared rather than sent, where that can be. */
 #define LANE_SHARE_MIN ((size_t)16 << 10)

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "rpc/lane.h"
 
-#define PREFACE "MSTLANE1abcdefghijklmnop"
+#define PREFACE LANE_MAGIC "abcdefghijklmnop"
 
 static struct loop_group *group;
 
@@ -281,7 +281,7 @@ static void test_nonsense_ends_the_lane(void **state)
     uint8_t text[LANE_PREFACE + 24] = PREFACE;
     uint8_t *head = text + LANE_PREFACE;
 
-    nonsense("MSTLANE1ABCDEFGHIJKLMNOP", LANE_PREFACE);
+    nonsense(LANE_MAGIC "ABCDEFGHIJKLMNOP", LANE_PREFACE);
     memset(head, 0xff, 24);
     nonsense(text, sizeof(text));
     memset(head, 0, 24);

@@ -272,12 +272,12 @@ static void recv_local(struct exchange *x, const struct rdv_key *key,
     recv->done(recv, MST_OK);
 }
 
-static bool is_here(const struct exchange *x, const struct rdv_key *key)
+bool exchange_is_here(const struct exchange *x, const char *device, size_t len)
 {
-    size_t len = strlen(x->task);
+    size_t task_len = strlen(x->task);
 
-    return key->src_device_len > len && key->src_device[len] == '/' &&
-           !memcmp(key->src_device, x->task, len);
+    return len > task_len && device[task_len] == '/' &&
+           !memcmp(device, x->task, task_len);
 }
 
 static void recv_value(struct rendezvous *r, const struct rdv_key *key,
@@ -288,7 +288,7 @@ static void recv_value(struct rendezvous *r, const struct rdv_key *key,
 
     if (lane && key->late)
         exchange_send_pull(x, key, lane);
-    if (lane || is_here(x, key))
+    if (lane || exchange_is_here(x, key->src_device, key->src_device_len))
         recv_local(x, key, recv);
     else
         exchange_ask(x, key, recv);
@@ -438,7 +438,7 @@ enum mst_code exchange_bind(struct exchange *x, const char *task,
     pthread_mutex_lock(&x->lock);
     if (!x->task) {
         x->task = memcpy(mem_take(strlen(task) + 1), task, strlen(task));
-        x->peers = peers_ref(peers);
+        x->peers = peers ? peers_ref(peers) : NULL;
         x->owner = owner;
     } else if (strcmp(x->task, task)) {
         rc = status_set(st, MST_INTERNAL, "Double init! Worker names %s vs. %s",

@@ -48,6 +48,13 @@ bool exchange_owned_by(struct exchange *x, const void *owner);
  * agreed to do the same. Before anything of the step runs here. The task's
  * name stays until then. */
 void exchange_push(struct exchange *x, const char *task, struct lane *lane);
+/* Third tasks are reached by this lane as well, which is one of those: its
+ * other end passes on what is not for itself. */
+void exchange_relay_by(struct exchange *x, struct lane *lane);
+/* This is the other end. What others push before all of them have been told of
+ * the step is held until then. */
+void exchange_relay_hold(struct exchange *x);
+void exchange_relay_go(struct exchange *x);
 /* The other end of the lane wants a value as it is now, or will be. */
 void exchange_pull(struct exchange *x, const struct rdv_key *key,
                    struct lane *lane);

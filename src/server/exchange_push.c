@@ -42,7 +42,7 @@ struct lane *exchange_lane(const struct exchange *x, const char *device,
             !memcmp(device, p->task, p->task_len))
             return p->lane;
     }
-    return NULL;
+    return x->relay && !exchange_is_here(x, device, len) ? x->relay : NULL;
 }
 
 /* ---- sending ---- */
@@ -122,6 +122,105 @@ void exchange_send_pull(struct exchange *x, const struct rdv_key *key,
     atomic_store_explicit(&x->unsent, true, memory_order_relaxed);
 }
 
+/* ---- passing on ---- */
+
+void exchange_relay_by(struct exchange *x, struct lane *lane)
+{
+    x->relay = lane;
+}
+
+void exchange_relay_hold(struct exchange *x)
+{
+    pthread_mutex_lock(&x->lock);
+    x->holding = true;
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* Under lock: takes all values for other tasks. */
+static struct entry *take_held(struct exchange *x)
+{
+    struct entry *list = NULL;
+
+    for (int i = 0; i < EXCHANGE_BUCKETS && x->count; i++)
+        for (struct entry **at = &x->bucket[i]; *at;) {
+            struct entry *e = *at;
+
+            if (!e->held) {
+                at = &e->next;
+                continue;
+            }
+            *at = e->next;
+            x->count--;
+            e->next = list;
+            list = e;
+        }
+    return list;
+}
+
+/* To the task that needs the value, or that shall give it. The value is taken.
+ */
+static void pass_on(struct exchange *x, const struct rdv_key *key,
+                    struct tensor *value, bool dead, bool pull)
+{
+    struct lane *lane =
+        pull ? exchange_lane(x, key->src_device, key->src_device_len)
+             : exchange_lane(x, key->dst_device, key->dst_device_len);
+
+    if (!lane)
+        tensor_unref(value);
+    else if (pull)
+        exchange_send_pull(x, key, lane);
+    else
+        exchange_send(x, lane, key, value, dead);
+    exchange_flush(x);
+}
+
+void exchange_relay_go(struct exchange *x)
+{
+    struct entry *list;
+
+    pthread_mutex_lock(&x->lock);
+    x->holding = false;
+    list = take_held(x);
+    pthread_mutex_unlock(&x->lock);
+    while (list) {
+        struct entry *e = list;
+        struct rdv_key key;
+
+        list = e->next;
+        if (rdv_key_parse(e->key, e->key_len, &key))
+            pass_on(x, &key, &e->value, e->dead, e->pull);
+        exchange_entry_free(e);
+    }
+}
+
+static bool is_for_another(const struct exchange *x, const char *device,
+                           size_t len)
+{
+    return x->pushed_count && x->task && !exchange_is_here(x, device, len);
+}
+
+static void relay(struct exchange *x, const struct rdv_key *key,
+                  struct tensor *value, bool dead, bool pull)
+{
+    bool held;
+
+    pthread_mutex_lock(&x->lock);
+    held = x->holding;
+    if (held) {
+        struct entry *e = exchange_entry_new(key);
+
+        tensor_move(&e->value, value);
+        e->dead = dead;
+        e->held = true;
+        e->pull = pull;
+        exchange_put(x, e);
+    }
+    pthread_mutex_unlock(&x->lock);
+    if (!held)
+        pass_on(x, key, value, dead, pull);
+}
+
 /* ---- receiving ---- */
 
 void exchange_pull(struct exchange *x, const struct rdv_key *key,
@@ -129,6 +228,10 @@ void exchange_pull(struct exchange *x, const struct rdv_key *key,
 {
     struct entry *e;
 
+    if (is_for_another(x, key->src_device, key->src_device_len)) {
+        relay(x, key, &(struct tensor){ 0 }, false, true);
+        return;
+    }
     pthread_mutex_lock(&x->lock);
     e = exchange_take(x, key, true);
     if (!e && !x->aborted) {
@@ -150,6 +253,8 @@ void exchange_pushed(struct exchange *x, const struct rdv_key *key,
 {
     struct status st;
 
-    if (exchange_put_value(x, key, value, dead, &st))
+    if (is_for_another(x, key->dst_device, key->dst_device_len))
+        relay(x, key, value, dead, false);
+    else if (exchange_put_value(x, key, value, dead, &st))
         tensor_unref(value); /* the step has failed; nobody waits for it */
 }

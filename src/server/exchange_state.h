@@ -22,6 +22,8 @@ struct entry {
     uint64_t hash;
     struct tensor value;
     bool dead;
+    bool held;             /* for another task, which is still to be told */
+    bool pull;             /* ... that its value is wanted */
     struct rdv_recv *recv; /* a local receive waits */
     struct waiter *waiter; /* a call waits */
     struct lane *lane;     /* the other end of a lane waits */
@@ -65,6 +67,8 @@ struct exchange {
     struct asking asked;                        /* head of a ring */
     struct pushed few[EXCHANGE_LANES], *pushed; /* before anything is run */
     int pushed_count;
+    struct lane *relay; /* to all other tasks; one of those, or NULL */
+    bool holding;       /* under lock: nothing is passed on yet */
     atomic_bool unsent; /* something was pushed and not flushed */
     void (*orphaned)(void *arg, struct exchange *x);
     void *arg;
@@ -86,6 +90,9 @@ enum mst_code exchange_put_value(struct exchange *x, const struct rdv_key *key,
                                  struct status *st);
 enum mst_code exchange_recv_failed(struct rdv_recv *recv,
                                    const struct status *why);
+
+/* The device is one of this task. */
+bool exchange_is_here(const struct exchange *x, const char *device, size_t len);
 
 /* ---- exchange_ask.c ---- */
 

@@ -75,6 +75,14 @@ static void ran_there(const struct rpc_reply *reply, void *arg)
     master_run_unref(r);
 }
 
+/* Whether others may want values of the part when it has ended. */
+static bool must_keep(const struct master_run *r, int part)
+{
+    const struct compiled_part *p = &r->c->parts[part];
+
+    return p->late || (p->between && !r->relays);
+}
+
 static struct rpc_client_call *ask_by_rpc(struct master_run *r, int part,
                                           struct asked *a)
 {
@@ -116,7 +124,8 @@ void master_part_start(struct master_run *r, int part)
                       &(struct quick_run){ .session = r->ms->handle,
                                            .graph = p->handle ? p->handle : "",
                                            .step_id = r->step_id,
-                                           .keep = p->between },
+                                           .relay = r->relays,
+                                           .keep = must_keep(r, part) },
                       ran_there, a);
     else
         call.rpc = ask_by_rpc(r, part, a);
@@ -133,14 +142,30 @@ void master_part_start(struct master_run *r, int part)
  * beginning: both go the plain way. */
 void master_part_choose(struct master_run *r)
 {
-    for (int i = 0; i < r->c->count && !r->trace && !r->partial; i++) {
-        const struct master_task *t = &r->ms->tasks[r->c->parts[i].task];
+    bool all = true, between = false;
+
+    if (r->trace || r->partial)
+        return;
+    for (int i = 0; i < r->c->count; i++) {
+        const struct compiled_part *p = &r->c->parts[i];
+        const struct master_task *t = &r->ms->tasks[p->task];
         struct quick_side *side = quick_peer_side(t->quick, t->channel);
 
         r->calls[i].side = side;
         if (side && r->exchange)
             exchange_push(r->exchange, t->name, quick_side_lane(side));
+        all = all && (side || p->plan);
+        between = between || p->between;
     }
+    r->relays = all && between;
+    if (r->relays)
+        exchange_relay_hold(r->exchange);
+}
+
+void master_part_started(struct master_run *r)
+{
+    if (r->relays)
+        exchange_relay_go(r->exchange);
 }
 
 void master_part_flush(struct master_run *r)
@@ -164,7 +189,7 @@ void master_part_cleanup(struct master_run *r, int part)
     struct quick_side *side = r->calls ? r->calls[part].side : NULL;
     struct rpc_msg m;
 
-    if (p->task == r->ms->own_task || (side && !p->between))
+    if (p->task == r->ms->own_task || (side && !must_keep(r, part)))
         return; /* nobody else knows of the step there, and it has ended */
     if (side) {
         quick_cleanup(side, r->step_id);

@@ -47,6 +47,8 @@ struct master_run {
     struct pb_out stats;      /* under lock: StepStats as fields 1 */
     struct op_value *rets;    /* what was fetched */
     struct part_call *calls;  /* by part, under lock */
+    bool relays; /* what third tasks need of each other goes over their lanes
+                    to this one */
     struct master_partial *partial;
     struct loop_timer timer; /* its time is up; the call's loop's */
 };
@@ -110,6 +112,8 @@ void master_run_part_failed(struct master_run *r, int task,
 void master_part_choose(struct master_run *r);
 void master_part_start(struct master_run *r, int part);
 /* What was begun over lanes is sent. */
+/* All have been, that is, their frames are on their lanes. */
+void master_part_started(struct master_run *r);
 void master_part_flush(struct master_run *r);
 /* The step is over: what the task still keeps of it may go. */
 void master_part_cleanup(struct master_run *r, int part);

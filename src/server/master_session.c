@@ -311,6 +311,7 @@ static void compile_job(struct pool_job *job)
         c->parts[i].task = k->parts.list[i].task;
         c->parts[i].transfers = k->parts.list[i].transfers;
         c->parts[i].between = k->parts.list[i].between;
+        c->parts[i].late = k->parts.list[i].late;
         if (c->want.keep)
             pb_put_bytes(c->graphs, 3, k->parts.list[i].graph.data,
                          k->parts.list[i].graph.len);

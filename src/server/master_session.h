@@ -80,7 +80,8 @@ enum mst_code master_session_extend(struct master_session *ms,
 struct compiled_part {
     int task;
     bool transfers;
-    bool between;      /* some with third tasks, or after the part has ended */
+    bool between;      /* some with third tasks */
+    bool late;         /* some perhaps after the part has ended */
     struct plan *plan; /* here */
     char *handle;      /* elsewhere */
 };

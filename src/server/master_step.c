@@ -431,7 +431,8 @@ enum mst_code master_run_bind(struct master_run *r, struct status *st)
     bool transfers = r->c->want.partial;
 
     for (int i = 0; i < r->c->count; i++)
-        transfers |= r->c->parts[i].transfers && r->c->parts[i].plan;
+        transfers |= r->c->parts[i].between ||
+                     (r->c->parts[i].transfers && r->c->parts[i].plan);
     if (!transfers)
         return MST_OK;
     r->exchange = steps_get(worker_steps(r->ms->worker), r->step_id);
@@ -456,6 +457,7 @@ void master_run_start(struct master_run *r, struct op_value *args)
             here = prepare_here(r, r->c->parts[i].plan, args);
         else
             master_part_start(r, i);
+    master_part_started(r);
     if (here)
         start_here(r, here);
     master_part_flush(r); /* with what the part here had to send at once */

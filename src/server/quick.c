@@ -313,7 +313,8 @@ static bool go(struct opening *o, const struct rpc_data *msg)
     bool secret = false;
 
     while (pb_next(&in, &f)) {
-        if (f.number == 1 && f.wire == PB_LEN && f.len == LANE_PREFACE) {
+        if (f.number == 1 && f.wire == PB_LEN && f.len == LANE_PREFACE &&
+            !memcmp(f.data, LANE_MAGIC, strlen(LANE_MAGIC))) {
             memcpy(opts.preface, f.data, LANE_PREFACE);
             secret = true;
         }

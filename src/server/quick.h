@@ -21,10 +21,12 @@
  * asked for by a frame of its own (PULL).
  *
  * On one host the lane is a Unix socket and large values lie in shared memory;
- * else it is a TCP connection to the same port. Values between two tasks that
- * are both not the master's go by RecvTensor as ever, and so does everything
- * while there is no lane: it is agreed on step by step, by the master alone,
- * so a peer that is TensorFlow's, older, or was restarted costs no pause.
+ * else it is a TCP connection to the same port. If all tasks of a step have
+ * lanes to its master, then what two of the others need of each other also goes
+ * that way, and the master's task passes it on; else by RecvTensor as ever. So
+ * does everything while there is no lane: it is agreed on step by step, by the
+ * master alone, so a peer that is TensorFlow's, older, or was restarted costs
+ * no pause.
  *
  * Lanes are for members of the job. A task that the other does not know (yet,
  * or any more) is refused one and goes the plain way, where it is waited for or
@@ -89,7 +91,9 @@ struct lane *quick_side_lane(const struct quick_side *s);
 struct quick_run {
     const char *session, *graph; /* handles */
     int64_t step_id;
-    bool keep; /* until CLEANUP */
+    bool relay; /* values for third tasks, too, go to this one and come from it
+                 */
+    bool keep;  /* until CLEANUP */
 };
 
 /* Begins a part of a step there, when the lane is flushed. done is called once,

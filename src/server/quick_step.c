@@ -19,7 +19,7 @@
 #include "server/quick_state.h"
 #include "server/worker.h"
 
-enum { RUN_KEEP = 1 };
+enum { RUN_KEEP = 1, RUN_RELAY = 2 };
 enum { RAN_RESTARTED = 1 };
 
 struct run_head {
@@ -99,7 +99,8 @@ quick_run(struct quick_side *s, const struct quick_run *run,
           void (*done)(const struct rpc_reply *reply, void *arg), void *arg)
 {
     struct run_head h = { .step_id = run->step_id,
-                          .flags = run->keep ? RUN_KEEP : 0,
+                          .flags = (run->keep ? RUN_KEEP : 0) |
+                                   (run->relay ? RUN_RELAY : 0),
                           .session_len = (uint32_t)strlen(run->session),
                           .graph_len = (uint32_t)strlen(run->graph) };
     struct iovec control[] = { { &h, sizeof(h) },
@@ -306,7 +307,7 @@ static bool on_run(struct quick_side *s, const struct lane_frame *f)
     a = MEM_TAKE(struct asked);
     a->side = quick_side_ref(s);
     a->keep = h.flags & RUN_KEEP;
-    a->run = run_call_new(runs, s->lane, &q, answered, a);
+    a->run = run_call_new(runs, s->lane, h.flags & RUN_RELAY, &q, answered, a);
     pthread_mutex_lock(&s->lock);
     twice = map_get_num(&s->running, (uint64_t)h.step_id) != NULL;
     if (!twice)

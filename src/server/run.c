@@ -36,6 +36,7 @@ struct run_call {
     struct run *run;
     struct rpc_call *call; /* NULL: it came over a lane */
     struct lane *lane;
+    bool relay; /* all other tasks are reached by it */
     run_answered_fn *answered;
     void *arg;
     int64_t step_id;
@@ -474,12 +475,13 @@ void run_graph(struct run_table *t, struct rpc_call *call,
 }
 
 struct run_call *run_call_new(struct run_table *t, struct lane *lane,
-                              const struct run_graph_request *q,
+                              bool relay, const struct run_graph_request *q,
                               run_answered_fn *answered, void *arg)
 {
     struct run_call *c = call_new(t, lane_loop(lane), q);
 
     c->lane = lane_ref(lane);
+    c->relay = relay;
     c->answered = answered;
     c->arg = arg;
     return c;
@@ -497,6 +499,8 @@ void run_call_start(struct run_call *c, const struct run_graph_request *q)
     }
     c->run = r;
     exchange_push(r->exchange, r->session->master_task, c->lane);
+    if (c->relay)
+        exchange_relay_by(r->exchange, c->lane);
     atomic_store(&c->left, 2);
     await_end(r, c);
     start_plan(r, q->record_timeline);

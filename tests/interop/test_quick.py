@@ -97,6 +97,35 @@ def test_a_read_behind_an_update_sees_it(tf, tasks, resource):
             assert [s.run(seen) for _ in range(100)] == list(range(1, 101))
 
 
+@pytest.mark.parametrize("resource", [False, True])
+def test_third_tasks_meet(tf, tasks, resource):
+    """What two ps need of each other: values of all sizes, control, and a
+    reference variable that is read behind its update."""
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            v = tf.Variable(0, dtype=tf.int64, use_resource=resource,
+                            name="third%d" % resource)
+            w = tf.Variable(tf.zeros([1 << 20]), use_resource=resource,
+                            name="thirds%d" % resource)
+            update = tf.assign_add(w, tf.ones([1 << 20]))
+        with tf.device("/job:ps/task:1"):
+            with tf.control_dependencies([update]):
+                n = tf.Variable(0, dtype=tf.int64, use_resource=resource,
+                                name="other%d" % resource)
+                other = tf.assign_add(n, 1)
+        with tf.device("/job:ps/task:0"):
+            with tf.control_dependencies([other]):
+                count = tf.assign_add(v, 1)
+        with tf.device("/job:ps/task:1"):
+            with tf.control_dependencies([count]):
+                seen = tf.identity(v.read_value())
+                total = tf.reduce_sum(tf.identity(w.read_value()))
+        with tf.Session(target(tasks)) as s:
+            s.run(tf.global_variables_initializer())
+            for i in range(1, 51):
+                assert s.run([seen, total]) == [i, i << 20]
+
+
 def test_dead_values_and_loops_cross(tf, tasks):
     with tf.Graph().as_default():
         flag = tf.placeholder(tf.bool, [])
