@@ -15,12 +15,13 @@
 #define HEAVY_ELEMS     (128 << 10)
 #define EXPENSIVE_ELEMS (16 << 10)
 #define NEST_MAX        4
-/* So long a thread that is not the pool's may stay in a step, and so long one
- * of the pool's keeps what is ready to itself while others are idle. */
+/* So long a thread that is not the pool's may stay in a step, and so much does
+ * one of the pool's keep to itself while others are idle. */
 #define INLINE_NS_MAX 300000
 #define SHARE_NS      100000
 #define INLINE_CHECK  16
 #define IDLE_MAX      64
+#define AHEAD         8 /* ready nodes that are looked at together */
 #define OUT_FEW       8
 
 enum phase { RUNNING, FINISHED, RETURNED };
@@ -401,41 +402,68 @@ static void post(struct step *s, struct ready *r, int count)
     pool_post_near(s->plan->env.pool, &first->job);
 }
 
-/* True when the first of the ready nodes was given to the pool. */
+static bool goes_to_pool(const struct item *it)
+{
+    return !it->dead && !it->node->hollow && !moves_values(it->node) &&
+           is_heavy(it);
+}
+
+/* Lets one of the next ready nodes that is not heavy go first. */
+static bool put_light_first(struct ready *r)
+{
+    struct item *first = &r->items[r->head];
+
+    for (int i = 1; i <= AHEAD && r->head + i < r->tail; i++)
+        if (!goes_to_pool(&first[i])) {
+            struct item light = first[i];
+
+            first[i] = *first;
+            *first = light;
+            return true;
+        }
+    return false;
+}
+
+/* True when the first of the ready nodes was given to the pool. A thread that
+ * may compute does so with the last that is heavy itself, after all else. */
 static bool post_heavy(struct step *s, struct ready *r)
 {
-    const struct item *it = &r->items[r->head];
-
     if (!s->plan->env.pool || (on_pool && r->head + 1 == r->tail))
         return false; /* nothing else to do here: run it here */
-    if (it->dead || moves_values(it->node) || !is_heavy(it))
+    if (!goes_to_pool(&r->items[r->head]) || (on_pool && put_light_first(r)))
         return false;
     post(s, r, 1);
     return true;
 }
 
+/* When a thread began with a step, and when it last looked up. */
+struct spent {
+    uint64_t since_ns, last_ns;
+};
+
 /*
  * Looks up now and then. A loop's thread has others to serve: when it has been
  * here for too long, as with a graph that loops, all that is ready moves to
- * the pool. A thread of the pool gives half of it to one that is idle.
+ * the pool. A thread of the pool gives half of it to one that is idle, if it
+ * seems to be enough, going by what the last nodes took.
  */
-static void share(struct step *s, struct ready *r, uint64_t *since_ns)
+static void share(struct step *s, struct ready *r, struct spent *t)
 {
     struct pool *pool = s->plan->env.pool;
-    uint64_t now = pool ? clock_ns() : 0;
+    uint64_t now = pool ? clock_ns() : 0, last = t->last_ns;
     int count = r->tail - r->head;
 
     if (!pool)
         return;
-    if (!*since_ns)
-        *since_ns = now;
-    if (!on_pool && now - *since_ns >= INLINE_NS_MAX) {
+    t->last_ns = now;
+    if (!last)
+        t->since_ns = now;
+    else if (!on_pool && now - t->since_ns >= INLINE_NS_MAX)
         post(s, r, count);
-    } else if (on_pool && count > 1 && now - *since_ns >= SHARE_NS &&
-               pool_idle(pool)) {
+    else if (on_pool && count > 1 &&
+             (now - last) / INLINE_CHECK * (uint64_t)count >= SHARE_NS &&
+             pool_idle(pool))
         post(s, r, count / 2);
-        *since_ns = now;
-    }
 }
 
 static void process(struct step *s, const struct item *it, struct ready *r)
@@ -461,13 +489,13 @@ static void process(struct step *s, const struct item *it, struct ready *r)
 static void run_ready(struct step *s, struct ready *r)
 {
     struct rendezvous *rdv = s->env.rendezvous;
-    uint64_t since_ns = 0;
+    struct spent spent = { 0 };
 
     for (int ran = 1; r->head < r->tail; ran++) {
         struct item it;
 
         if (ran % INLINE_CHECK == 0) {
-            share(s, r, &since_ns);
+            share(s, r, &spent);
             if (r->head == r->tail)
                 break;
         }

@@ -389,13 +389,18 @@ static void work_piece(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Blocks small enough that every thread gets some. */
+/* About what a product of these sizes takes. */
+static double cost_ns(const struct work *w, int64_t m, int64_t n)
+{
+    return 20 + 2.0 * (double)m * (double)n * (double)w->g->k /
+                    (w->size > 4 ? 50 : 100);
+}
+
+/* Blocks small enough that every thread gets some, if it is worth it. */
 static void choose_blocks(struct work *w, const struct op_ctx *c)
 {
     const struct gemm *g = w->g;
-    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
-    int64_t threads = pool ? pool_threads(pool) : 1;
-    int64_t want = threads > 1 ? 2 * threads : 1;
+    int64_t want = 2 * op_threads(c, cost_ns(w, g->m, g->n) * (double)g->batch);
 
     w->m_block = M_BLOCK;
     w->n_block = N_BLOCK;
@@ -427,7 +432,6 @@ static void zero_rows(const struct gemm *g, size_t size)
 enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
 {
     struct work w = { .g = g, .t = tiles_of(dt), .size = dtype_size(dt) };
-    double flops;
 
     if (!g->m || !g->n || !g->batch)
         return MST_OK;
@@ -437,9 +441,8 @@ enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
         return MST_OK;
     }
     choose_blocks(&w, c);
-    flops = 2.0 * (double)MIN(g->m, w.m_block) * (double)MIN(g->n, w.n_block) *
-            (double)g->k;
-    op_for(c, w.m_blocks * w.n_blocks * g->batch, 20 + flops / 50, work_piece,
+    op_for(c, w.m_blocks * w.n_blocks * g->batch,
+           cost_ns(&w, MIN(g->m, w.m_block), MIN(g->n, w.n_block)), work_piece,
            &w);
     if (atomic_load(&w.failed))
         return op_fail(c, MST_RESOURCE_EXHAUSTED,

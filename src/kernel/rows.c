@@ -5,8 +5,6 @@
 
 /* More parts than this scan the indices more often than they save. */
 #define PARTS_MAX 16
-/* About what op_for() finds worth waking the pool for. */
-#define PARALLEL_MIN_NS 100000.0
 
 /* Wraps: the dimensions of an empty tensor may be as large as they like, and
  * then no row of it is ever reached. */
@@ -221,13 +219,12 @@ static void each_part(void *p, int64_t begin, int64_t end)
 void rows_each(const struct op_ctx *c, const struct rows *r, double cost_ns,
                void (*fn)(void *arg, const struct rows *part), void *arg)
 {
-    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
     double work_ns = (double)r->count * (double)r->size * cost_ns;
     struct each e = { r, 0, fn, arg };
     int64_t parts = 1;
 
-    if (pool && r->depth > 0 && work_ns >= 2 * PARALLEL_MIN_NS)
-        while (parts < pool_threads(pool) && parts < PARTS_MAX)
+    if (r->depth > 0)
+        while (parts < op_threads(c, work_ns) && parts < PARTS_MAX)
             parts *= 2;
     e.mask = parts - 1;
     op_for(c, parts, work_ns / (double)parts, each_part, &e);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The shared pool is worth waking from about this much work on. */
-#define PARALLEL_MIN_NS 50000.0
+#define PARALLEL_MIN_NS 100000.0
 
 /* ---- outputs ---- */
 
@@ -69,20 +69,26 @@ enum mst_code op_fail(struct op_ctx *c, enum mst_code code, const char *fmt,
     return status_set(c->st, code, "%s", text);
 }
 
+int op_threads(const struct op_ctx *c, double work_ns)
+{
+    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
+
+    return pool && work_ns >= 2 * PARALLEL_MIN_NS ? pool_threads(pool) : 0;
+}
+
 void op_for(const struct op_ctx *c, int64_t n, double cost_ns,
             void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {
-    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
     int64_t grain;
 
     if (n <= 0)
         return;
-    if (!pool || (double)n * cost_ns < 2 * PARALLEL_MIN_NS) {
+    if (!op_threads(c, (double)n * cost_ns)) {
         fn(arg, 0, n);
         return;
     }
     grain = (int64_t)(PARALLEL_MIN_NS / cost_ns);
-    pool_for(pool, n, MAX(grain, 1), fn, arg);
+    pool_for(c->node->env->pool, n, MAX(grain, 1), fn, arg);
 }
 
 /* ---- attributes ---- */

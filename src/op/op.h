@@ -174,6 +174,9 @@ void op_out_same(struct op_ctx *c, int i, int in);
 void op_out_move(struct op_ctx *c, int i, int in);
 enum mst_code op_fail(struct op_ctx *c, enum mst_code code, const char *fmt,
                       ...) PRINTF(3, 4);
+/* How many threads besides this one are worth waking for so much work; 0: none.
+ */
+int op_threads(const struct op_ctx *c, double work_ns);
 /* fn over [0, n) on the node's threads, when n * cost (about nanoseconds an
  * element) is worth it. */
 void op_for(const struct op_ctx *c, int64_t n, double cost_ns,
