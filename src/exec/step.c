@@ -11,8 +11,8 @@
 #include "op/rendezvous.h"
 
 /* From about how many elements on a kernel is worth moving to the pool: the
- * wake-up of a thread costs some 50 us. */
-#define HEAVY_ELEMS     (128 << 10)
+ * wake-up of a thread costs some 50 us, and so long others may wait. */
+#define HEAVY_ELEMS     (384 << 10)
 #define EXPENSIVE_ELEMS (16 << 10)
 #define NEST_MAX        4
 /* So long a thread that is not the pool's may stay in a step, and so much does
@@ -351,14 +351,18 @@ static bool is_heavy(const struct item *it)
 {
     const struct plan_node *n = it->node;
     const struct op_value *in = it->iter->slots + n->slot;
-    int64_t elems = 0;
+    int64_t elems = 0, variables = 0;
 
     if (n->flags & OP_BLOCKING)
         return true;
-    for (int i = 0; i < n->op.in_count; i++)
-        if (in[i].t.dtype)
-            elems += in[i].t.count;
-    return elems >= (n->flags & OP_EXPENSIVE ? EXPENSIVE_ELEMS : HEAVY_ELEMS);
+    for (int i = 0; i < n->op.in_count; i++) {
+        elems += in[i].t.dtype ? in[i].t.count : 0;
+        variables += in[i].ref || in[i].t.dtype == DT_RESOURCE;
+    }
+    if (n->flags & OP_EXPENSIVE)
+        return elems >= EXPENSIVE_ELEMS;
+    /* An update goes over each of its variables. */
+    return elems * MAX(1, variables) >= HEAVY_ELEMS;
 }
 
 static bool moves_values(const struct plan_node *n)

@@ -34,6 +34,7 @@
 #define IOV_MAX_  64
 #define WRITE_MAX ((size_t)1 << 20) /* a call; then others have their turn */
 #define READS_MAX 16                /* a turn */
+#define SPLIT_MIN ((size_t)2 << 20) /* a part of a copy, by one thread */
 #define FDS_MAX   8
 
 _Static_assert(LANE_CONTROL_MAX < CHUNK, "a frame's control fits a chunk");
@@ -70,6 +71,7 @@ struct lane {
     const struct lane_ops *ops;
     void *arg;
     bool local;
+    struct pool *pool;
 
     pthread_mutex_t lock;
     int fd;     /* under lock; -1 when closed */
@@ -339,6 +341,18 @@ static bool share(struct lane *l, size_t len, struct head *h, uint8_t **ret)
     return true;
 }
 
+struct copy {
+    uint8_t *to;
+    const uint8_t *from;
+};
+
+static void copy_part(void *arg, int64_t begin, int64_t end)
+{
+    const struct copy *c = arg;
+
+    memcpy(c->to + begin, c->from + begin, (size_t)(end - begin));
+}
+
 void lane_send(struct lane *l, const struct lane_out *f)
 {
     struct head h = { .kind = f->kind, .bulk = f->bulk_len };
@@ -352,7 +366,8 @@ void lane_send(struct lane *l, const struct lane_out *f)
     if (!l->lost && share(l, f->bulk_len, &h, &shared)) {
         /* The block is ours alone until its frame is on its way. */
         pthread_mutex_unlock(&l->lock);
-        memcpy(shared, f->bulk, f->bulk_len);
+        pool_for(l->pool, (int64_t)f->bulk_len, SPLIT_MIN, copy_part,
+                 &(struct copy){ shared, f->bulk });
         count(&l->bytes_out, f->bulk_len);
         pthread_mutex_lock(&l->lock);
     }
@@ -613,6 +628,7 @@ struct lane *lane_new(const struct lane_opts *opts)
     l->ops = opts->ops;
     l->arg = opts->arg;
     l->local = l->to_the_end = opts->local;
+    l->pool = opts->pool;
     l->fd = opts->fd;
     pthread_mutex_init(&l->lock, NULL);
     l->stage = mem_grow(NULL, 1, STAGE);

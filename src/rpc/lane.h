@@ -25,6 +25,7 @@
 #include <sys/uio.h>
 
 #include "base/buffer.h"
+#include "base/pool.h"
 #include "base/status.h"
 #include "io/loop.h"
 
@@ -51,10 +52,11 @@ struct lane_ops {
 
 struct lane_opts {
     struct loop *loop;
-    int fd;      /* connected, not blocking; taken */
-    bool local;  /* a socket of this host that can carry descriptors */
-    bool shared; /* bulks may be shared; only if local */
-    bool opens;  /* sends the preface; else it comes from the peer */
+    int fd;            /* connected, not blocking; taken */
+    bool local;        /* a socket of this host that can carry descriptors */
+    bool shared;       /* bulks may be shared; only if local */
+    bool opens;        /* sends the preface; else it comes from the peer */
+    struct pool *pool; /* helps to copy large bulks; NULL: nobody does */
     uint8_t preface[LANE_PREFACE];
     const struct lane_ops *ops;
     void *arg;

@@ -12,7 +12,7 @@
 /* A push that need not wait for others to travel with; one that a loop's thread
  * leaves to the pool, since copying it takes longer than others should wait. */
 #define PUSH_LARGE ((size_t)64 << 10)
-#define PUSH_HUGE  ((size_t)1 << 20)
+#define PUSH_HUGE  ((size_t)2 << 20)
 
 void exchange_push(struct exchange *x, const char *task, struct lane *lane)
 {

@@ -115,6 +115,7 @@ static struct quick_side *side_new(struct quick *q, struct quick_peer *peer,
     map_init(&s->running);
     pthread_mutex_init(&s->lock, NULL);
     opts->shared = q->mode == QUICK_SHM;
+    opts->pool = worker_steps(q->worker)->pool;
     opts->opens = peer != NULL;
     opts->ops = &lane_ops;
     opts->arg = s;
