@@ -249,12 +249,13 @@ def pull(tf, device, there):
         return [tf.identity(v).op.name for v in there]
 
 
-def push(tf, device, there, here):
-    """Adds variables of a device to those of the ps: the ops."""
+def push(tf, device, there, here, add=True):
+    """Adds variables of a device to those of the ps, or assigns them: the ops."""
     ops = []
     for t, h in zip(there, here):
         with tf.device(device):
             value = h.read_value()
         with tf.device(t.device):
-            ops.append(t.assign_add(value, read_value=False).name)
+            update = t.assign_add if add else t.assign
+            ops.append(update(value, read_value=False).name)
     return ops

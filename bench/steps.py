@@ -4,6 +4,7 @@ null          a step that reads a scalar on the ps, and leaves it there
 scalar push   a worker's scalar is added to a variable of the ps
 pull SIZE     a variable of the ps is read on the worker
 push SIZE     a worker's variable is added to one of the ps
+assign SIZE   the same without the sum: one of the ps becomes the worker's
 
 Sides: tensorflow, muster, client (see sides.py), and for pulls and pushes
 loopback: plain TCP between two processes, tuned, as `transport.c` measures it.
@@ -19,7 +20,7 @@ import sides
 SIZES = (("4 KB", 4 << 10), ("1 MB", 1 << 20), ("16 MB", 16 << 20),
          ("256 MB", 256 << 20))
 BYTES = {"%s %s" % (what, name): size for name, size in SIZES
-         for what in ("pull", "push")}
+         for what in ("pull", "push", "assign")}
 CASES = ("null", "scalar push", *BYTES)
 
 
@@ -37,11 +38,13 @@ def builder(tf, cases):
             steps["null"] = [there[0].read_value().op.name]
         pushes = sides.push(tf, worker, there, here)
         steps["scalar push"] = pushes[:1]
+        assigns = sides.push(tf, worker, there, here, add=False)
         pulls = sides.pull(tf, worker, there)
         for i, n in enumerate(sizes[1:], 1):
             name = next(name for name, size in SIZES if size == 4 * n)
-            steps["pull " + name], steps["push " + name] = [
-                pulls[i]], [pushes[i]]
+            for what, ops in (("pull ", pulls), ("push ", pushes),
+                              ("assign ", assigns)):
+                steps[what + name] = [ops[i]]
         return steps
     return build
 

@@ -52,7 +52,6 @@ struct plan_node {
     bool in_plain;         /* all inputs are IN_VALUE */
     bool constant_enter;
     bool gone;               /* never runs: exec/optimise.h */
-    bool hollow;             /* does nothing, in its time: exec/sweep.c */
     struct tensor *constant; /* its outputs, if they are known by now */
     struct fused *fused;     /* what it does for others too: exec/fuse.c */
     const int *data_first;   /* edges of output i: [first[i], first[i + 1]) */

@@ -353,8 +353,8 @@ static bool is_heavy(const struct item *it)
     const struct op_value *in = it->iter->slots + n->slot;
     int64_t elems = 0, variables = 0;
 
-    if (n->flags & OP_BLOCKING)
-        return true;
+    if (n->flags & (OP_BLOCKING | OP_LIGHT))
+        return n->flags & OP_BLOCKING;
     for (int i = 0; i < n->op.in_count; i++) {
         elems += in[i].t.dtype ? in[i].t.count : 0;
         variables += in[i].ref || in[i].t.dtype == DT_RESOURCE;
@@ -408,8 +408,7 @@ static void post(struct step *s, struct ready *r, int count)
 
 static bool goes_to_pool(const struct item *it)
 {
-    return !it->dead && !it->node->hollow && !moves_values(it->node) &&
-           is_heavy(it);
+    return !it->dead && !moves_values(it->node) && is_heavy(it);
 }
 
 /* Lets one of the next ready nodes that is not heavy go first. */

@@ -75,7 +75,7 @@ static void hollow(struct draft *d, int node)
     n->op.in_types = types;
     n->op.out_count = 0;
     n->op.run = run_hollow;
-    n->hollow = true;
+    n->flags = OP_LIGHT;
 }
 
 void draft_sweep(struct draft *d)

@@ -18,6 +18,7 @@ const struct op_def def_identity = {
     .in = "input: T",
     .out = "output: T",
     .attr = "T: type",
+    .flags = OP_LIGHT,
     .kernel = identity_kernel,
 };
 
@@ -26,6 +27,7 @@ const struct op_def def_snapshot = {
     .in = "input: T",
     .out = "output: T",
     .attr = "T: type",
+    .flags = OP_LIGHT,
     .kernel = identity_kernel,
 };
 
@@ -34,6 +36,7 @@ const struct op_def def_stop_gradient = {
     .in = "input: T",
     .out = "output: T",
     .attr = "T: type",
+    .flags = OP_LIGHT,
     .kernel = identity_kernel,
 };
 
@@ -42,6 +45,7 @@ const struct op_def def_prevent_gradient = {
     .in = "input: T",
     .out = "output: T",
     .attr = "T: type; message: string = ''",
+    .flags = OP_LIGHT,
     .kernel = identity_kernel,
 };
 
@@ -57,6 +61,7 @@ const struct op_def def_identity_n = {
     .in = "input: T",
     .out = "output: T",
     .attr = "T: list(type) >= 1",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, identity_n }, { 0 } },
 };
 

@@ -44,6 +44,7 @@ const struct op_def def_shape = {
     .in = "input: T",
     .out = "output: out_type",
     .attr = "T: type; out_type: {int32, int64} = int32",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, shape }, { 0 } },
 };
 
@@ -52,6 +53,7 @@ const struct op_def def_shape_n = {
     .in = "input: N * T",
     .out = "output: N * out_type",
     .attr = "N: int >= 1; T: type; out_type: {int32, int64} = int32",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, shape }, { 0 } },
 };
 
@@ -71,6 +73,7 @@ const struct op_def def_size = {
     .in = "input: T",
     .out = "output: out_type",
     .attr = "T: type; out_type: {int32, int64} = int32",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, size }, { 0 } },
 };
 
@@ -84,6 +87,7 @@ const struct op_def def_rank = {
     .in = "input: T",
     .out = "output: int32",
     .attr = "T: type",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, rank }, { 0 } },
 };
 
@@ -227,6 +231,7 @@ const struct op_def def_reshape = {
     .in = "tensor: T, shape: Tshape",
     .out = "output: T",
     .attr = "T: type; Tshape: {int32, int64} = int32",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, reshape }, { 0 } },
 };
 
@@ -261,6 +266,7 @@ const struct op_def def_expand_dims = {
     .in = "input: T, dim: Tdim",
     .out = "output: T",
     .attr = "T: type; Tdim: {int32, int64} = int32",
+    .flags = OP_LIGHT,
     .kernel = (const struct op_kernel[]){ { DT_ANY, expand_dims }, { 0 } },
 };
 
@@ -305,6 +311,7 @@ const struct op_def def_squeeze = {
     .in = "input: T",
     .out = "output: T",
     .attr = "T: type; squeeze_dims: list(int) >= 0 = []",
+    .flags = OP_LIGHT,
     .init = squeeze_init,
     .kernel = (const struct op_kernel[]){ { DT_ANY, squeeze }, { 0 } },
 };

@@ -52,6 +52,7 @@ enum op_flags {
     OP_BLOCKING = 4,    /* does file I/O: never on a loop's thread */
     OP_EXPENSIVE = 8,   /* costs more than its input's size tells */
     OP_UNINIT_REF = 16, /* takes a reference to a variable without value */
+    OP_LIGHT = 32,      /* costs nothing, whatever its input's size */
 };
 
 #define OP_LATER   ((enum mst_code)(-1))
