@@ -358,11 +358,49 @@ static bool block_run(struct block *b)
 
 /* ---- all blocks ---- */
 
+struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
+                            int64_t m, int64_t n)
+{
+    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
+    int64_t threads = pool ? pool_threads(pool) : 1;
+    int64_t want = threads > 1 ? 2 * threads : 1;
+
+    for (;;) {
+        struct gemm_blocks cut = { .m = m, .n = n };
+
+        cut.m_count = (g->m + m - 1) / m;
+        cut.n_count = (g->n + n - 1) / n;
+        if (cut.m_count * cut.n_count * g->batch >= want)
+            return cut;
+        if (MIN(g->n, n) >= MIN(g->m, m) && n > BLOCK_MIN)
+            n /= 2;
+        else if (m > BLOCK_MIN)
+            m /= 2;
+        else
+            return cut;
+    }
+}
+
+struct gemm_block gemm_block(const struct gemm *g,
+                             const struct gemm_blocks *cut, int64_t i)
+{
+    int64_t n = i % cut->n_count * cut->n, rest = i / cut->n_count;
+    int64_t m = rest % cut->m_count * cut->m;
+    struct gemm_block b = { MIN(g->m - m, cut->m), MIN(g->n - n, cut->n),
+                            m * g->a_row, n * g->b_col, m * g->c_row + n };
+
+    i = rest / cut->m_count;
+    b.a += g->a_at ? g->a_at[i] : 0;
+    b.b += g->b_at ? g->b_at[i] : 0;
+    b.c += g->c_at ? g->c_at[i] : 0;
+    return b;
+}
+
 struct work {
     const struct gemm *g;
     const struct gemm_tiles *t;
     size_t size;
-    int64_t m_block, n_block, m_blocks, n_blocks;
+    struct gemm_blocks cut;
     atomic_bool failed;
 };
 
@@ -372,50 +410,16 @@ static void work_piece(void *arg, int64_t begin, int64_t end)
     const struct gemm *g = w->g;
 
     for (int64_t u = begin; u < end; u++) {
-        int64_t n = u % w->n_blocks * w->n_block, rest = u / w->n_blocks;
-        int64_t m = rest % w->m_blocks * w->m_block, i = rest / w->m_blocks;
+        struct gemm_block at = gemm_block(g, &w->cut, u);
         struct block b = { .g = g, .t = w->t, .size = w->size };
 
-        b.m = MIN(g->m - m, w->m_block);
-        b.n = MIN(g->n - n, w->n_block);
-        b.a = (const char *)g->a +
-              (size_t)((g->a_at ? g->a_at[i] : 0) + m * g->a_row) * w->size;
-        b.b = (const char *)g->b +
-              (size_t)((g->b_at ? g->b_at[i] : 0) + n * g->b_col) * w->size;
-        b.c = (char *)g->c +
-              (size_t)((g->c_at ? g->c_at[i] : 0) + m * g->c_row + n) * w->size;
+        b.m = at.m;
+        b.n = at.n;
+        b.a = (const char *)g->a + (size_t)at.a * w->size;
+        b.b = (const char *)g->b + (size_t)at.b * w->size;
+        b.c = (char *)g->c + (size_t)at.c * w->size;
         if (!block_run(&b))
             atomic_store(&w->failed, true);
-    }
-}
-
-/* About what a product of these sizes takes. */
-static double cost_ns(const struct work *w, int64_t m, int64_t n)
-{
-    return 20 + 2.0 * (double)m * (double)n * (double)w->g->k /
-                    (w->size > 4 ? 50 : 100);
-}
-
-/* Blocks small enough that every thread gets some, if it is worth it. */
-static void choose_blocks(struct work *w, const struct op_ctx *c)
-{
-    const struct gemm *g = w->g;
-    int64_t want = 2 * op_threads(c, cost_ns(w, g->m, g->n) * (double)g->batch);
-
-    w->m_block = M_BLOCK;
-    w->n_block = N_BLOCK;
-    for (;;) {
-        w->m_blocks = (g->m + w->m_block - 1) / w->m_block;
-        w->n_blocks = (g->n + w->n_block - 1) / w->n_block;
-        if (w->m_blocks * w->n_blocks * g->batch >= want)
-            return;
-        if (MIN(g->n, w->n_block) >= MIN(g->m, w->m_block) &&
-            w->n_block > BLOCK_MIN)
-            w->n_block /= 2;
-        else if (w->m_block > BLOCK_MIN)
-            w->m_block /= 2;
-        else
-            return;
     }
 }
 
@@ -440,10 +444,11 @@ enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
             zero_rows(g, w.size);
         return MST_OK;
     }
-    choose_blocks(&w, c);
-    op_for(c, w.m_blocks * w.n_blocks * g->batch,
-           cost_ns(&w, MIN(g->m, w.m_block), MIN(g->n, w.n_block)), work_piece,
-           &w);
+    w.cut = gemm_cut(c, g, M_BLOCK, N_BLOCK);
+    flops = 2.0 * (double)MIN(g->m, w.cut.m) * (double)MIN(g->n, w.cut.n) *
+            (double)g->k;
+    op_for(c, w.cut.m_count * w.cut.n_count * g->batch, 20 + flops / 50,
+           work_piece, &w);
     if (atomic_load(&w.failed))
         return op_fail(c, MST_RESOURCE_EXHAUSTED,
                        "OOM when multiplying matrices");

@@ -28,4 +28,24 @@ struct gemm {
 enum mst_code gemm_run(struct op_ctx *c, enum dtype dt,
                        const struct gemm *g) MUST_USE;
 
+/* How C is cut into blocks that threads take: `m_count` by `n_count` of at most
+ * m by n elements for each matrix of the batch. */
+struct gemm_blocks {
+    int64_t m, n, m_count, n_count;
+};
+
+/* Blocks no larger than m by n, and small enough that every thread gets some.
+ */
+struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
+                            int64_t m, int64_t n);
+
+/* One of them: where it begins in each matrix, in elements, and its size. */
+struct gemm_block {
+    int64_t m, n;
+    int64_t a, b, c;
+};
+
+struct gemm_block gemm_block(const struct gemm *g,
+                             const struct gemm_blocks *cut, int64_t i);
+
 #endif

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "kernel/bf16_tile.h"
+#include "kernel/narrow.h"
 #include "op/harness.h"
 
 /* Small whole numbers, so that every order of adding gives the same. */
@@ -30,8 +32,43 @@ static float at(const struct tensor *t, int64_t i, int64_t j, bool transposed)
     return transposed ? v[j * t->dims[1] + i] : v[i * t->dims[1] + j];
 }
 
-static void check_product(struct pool *pool, int64_t m, int64_t n, int64_t k,
-                          bool ta, bool tb)
+/* The same as another type, taken over. */
+static struct tensor narrowed(struct tensor t, enum dtype dt)
+{
+    struct tensor to;
+    struct status st;
+
+    if (dt == DT_FLOAT)
+        return t;
+    assert_int_equal(tensor_new_like(&to, dt, &t, &st), MST_OK);
+    narrow_store(dt, to.data, t.data, t.count);
+    tensor_unref(&t);
+    return to;
+}
+
+static float out_at(const struct tensor *t, int64_t i)
+{
+    float f;
+
+    if (t->dtype == DT_FLOAT)
+        return TENSOR_DATA(t, float)[i];
+    narrow_load((enum dtype)t->dtype, &f, TENSOR_DATA(t, uint16_t) + i, 1);
+    return f;
+}
+
+static float rounded(float f, enum dtype dt)
+{
+    uint16_t bits;
+
+    if (dt != DT_FLOAT) {
+        narrow_store(dt, &bits, &f, 1);
+        narrow_load(dt, &f, &bits, 1);
+    }
+    return f;
+}
+
+static void check_typed(enum dtype dt, struct pool *pool, int64_t m, int64_t n,
+                        int64_t k, bool ta, bool tb)
 {
     struct tensor a = ta ? noise(1, k, m) : noise(1, m, k);
     struct tensor b = tb ? noise(2, n, k) : noise(2, k, n);
@@ -40,11 +77,11 @@ static void check_product(struct pool *pool, int64_t m, int64_t n, int64_t k,
 
     harness_init(&h, "MatMul");
     h.env.pool = pool;
-    harness_type(&h, "T", DT_FLOAT);
+    harness_type(&h, "T", dt);
     harness_bool(&h, "transpose_a", ta);
     harness_bool(&h, "transpose_b", tb);
-    harness_in(&h, a);
-    harness_in(&h, b);
+    harness_in(&h, narrowed(a, dt));
+    harness_in(&h, narrowed(b, dt));
     assert_int_equal(harness_run(&h), MST_OK);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -52,11 +89,17 @@ static void check_product(struct pool *pool, int64_t m, int64_t n, int64_t k,
 
             for (int64_t p = 0; p < k; p++)
                 sum += at(&ra, i, p, ta) * at(&rb, p, j, tb);
-            assert_true(sum == at(&h.out[0].t, i, j, false));
+            assert_true(rounded(sum, dt) == out_at(&h.out[0].t, i * n + j));
         }
     tensor_unref(&ra);
     tensor_unref(&rb);
     harness_done(&h);
+}
+
+static void check_product(struct pool *pool, int64_t m, int64_t n, int64_t k,
+                          bool ta, bool tb)
+{
+    check_typed(DT_FLOAT, pool, m, n, k, ta, tb);
 }
 
 static void test_products_of_all_edges(void **state)
@@ -85,6 +128,86 @@ static void test_products_on_several_threads(void **state)
     check_product(pool, 150, 140, 300, false, false);
     check_product(pool, 70, 200, 260, true, true);
     pool_free(pool);
+}
+
+static void check_narrow(enum dtype dt, struct pool *pool)
+{
+    static const int64_t sizes[] = { 1, 2, 7, 15, 16, 17, 31, 32, 33, 65 };
+    uint64_t seed = 5;
+
+    for (int i = 0; i < 80; i++) {
+        int64_t m = sizes[rng_next(&seed) % COUNT(sizes)];
+        int64_t n = sizes[rng_next(&seed) % COUNT(sizes)];
+        int64_t k = sizes[rng_next(&seed) % COUNT(sizes)];
+
+        check_typed(dt, pool, m, n, k, i & 1, i & 2);
+    }
+    for (int i = 0; i < 4; i++) {
+        check_typed(dt, pool, 35, 49, 1059, i & 1, i & 2); /* steps of k */
+        check_typed(dt, pool, 300, 530, 33, i & 1, i & 2); /* blocks */
+    }
+    check_typed(dt, pool, 3, 5, 0, false, false);
+    check_typed(dt, pool, 0, 5, 3, false, false);
+}
+
+/* Each way in which this CPU can multiply bfloat16. */
+static void test_narrow_products_of_all_edges(void **state)
+{
+    struct pool *pool = pool_new(3);
+
+    (void)state;
+    for (int most = BF16_TILE_NONE; most <= BF16_TILE_AMX; most++) {
+        bf16_tile_limit((enum bf16_tile_kind)most);
+        check_narrow(DT_BFLOAT16, NULL);
+        check_narrow(DT_BFLOAT16, pool);
+    }
+    check_narrow(DT_HALF, NULL);
+    check_narrow(DT_HALF, pool);
+    pool_free(pool);
+}
+
+/* Rows of two products, of three matrices against one. */
+static void test_narrow_batches(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    for (int most = BF16_TILE_NONE; most <= BF16_TILE_AMX; most++) {
+        bf16_tile_limit((enum bf16_tile_kind)most);
+        harness_init(&h, "BatchMatMulV2");
+        harness_type(&h, "T", DT_BFLOAT16);
+        harness_in(&h, narrowed(harness_floats(3, (int64_t[]){ 3, 1, 2 },
+                                               (float[]){ 1, 2, 3, 4, 5, 6 }),
+                                DT_BFLOAT16));
+        harness_in(&h, narrowed(harness_floats(2, (int64_t[]){ 2, 2 },
+                                               (float[]){ 1, 0, 10, 1 }),
+                                DT_BFLOAT16));
+        assert_int_equal(harness_run(&h), MST_OK);
+        for (int i = 0; i < 6; i++)
+            assert_true(out_at(&h.out[0].t, i) ==
+                        ((float[]){ 21, 2, 43, 4, 65, 6 })[i]);
+        harness_done(&h);
+    }
+}
+
+/* SparseMatMul gives float, which is not rounded. */
+static void test_narrow_inputs_of_a_float_product(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    harness_init(&h, "SparseMatMul");
+    harness_type(&h, "Ta", DT_BFLOAT16);
+    harness_type(&h, "Tb", DT_BFLOAT16);
+    harness_in(&h, narrowed(harness_floats(2, (int64_t[]){ 1, 2 },
+                                           (float[]){ 256, 1 }),
+                            DT_BFLOAT16));
+    harness_in(
+        &h, narrowed(harness_floats(2, (int64_t[]){ 2, 1 }, (float[]){ 4, 3 }),
+                     DT_BFLOAT16));
+    assert_int_equal(harness_run(&h), MST_OK);
+    assert_true(out_at(&h.out[0].t, 0) == 1027);
+    harness_done(&h);
 }
 
 static void test_a_product_over_nothing_is_zero(void **state)
@@ -184,6 +307,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products_of_all_edges),
         cmocka_unit_test(test_products_on_several_threads),
+        cmocka_unit_test(test_narrow_products_of_all_edges),
+        cmocka_unit_test(test_narrow_batches),
+        cmocka_unit_test(test_narrow_inputs_of_a_float_product),
         cmocka_unit_test(test_a_product_over_nothing_is_zero),
         cmocka_unit_test(test_fused_activations),
         cmocka_unit_test(test_an_unknown_fusion_is_refused),

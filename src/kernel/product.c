@@ -1,11 +1,13 @@
 /*
- * Half and bfloat16 are multiplied as float, narrow whole numbers as int32, by
- * converting both inputs once, which costs little beside the product. Complex
- * numbers are taken apart into planes of their parts: four real products.
+ * bfloat16 has products of its own where the CPU does. Else it and half are
+ * multiplied as float, narrow whole numbers as int32, by converting both inputs
+ * once. Complex numbers are taken apart into planes of their parts: four real
+ * products.
  */
 #include "kernel/product.h"
 
 #include "kernel/cast.h"
+#include "kernel/gemm_bf16.h"
 #include "kernel/types.h"
 
 static enum mst_code plain(struct op_ctx *c, const struct gemm *g,
@@ -19,6 +21,18 @@ static enum mst_code plain(struct op_ctx *c, const struct gemm *g,
     one.c = out->data;
     one.add = add;
     return gemm_run(c, (enum dtype)out->dtype, &one);
+}
+
+static enum mst_code bf16_product(struct op_ctx *c, const struct gemm *g,
+                                  const struct tensor *a,
+                                  const struct tensor *b, struct tensor *out)
+{
+    struct gemm one = *g;
+
+    one.a = a->data;
+    one.b = b->data;
+    one.c = out->data;
+    return gemm_bf16_run(c, (enum dtype)out->dtype, &one);
 }
 
 /* Through `wide`, a type that gemm_run() knows. */
@@ -134,6 +148,9 @@ enum mst_code product_run(struct op_ctx *c, const struct gemm *g,
         return MST_OK;
     if (dtype_is_complex((enum dtype)a->dtype))
         return complex_product(c, g, a, conj_a, b, conj_b, out);
+    if (a->dtype == DT_BFLOAT16 && b->dtype == DT_BFLOAT16 && g->k &&
+        gemm_bf16_can())
+        return bf16_product(c, g, a, b, out);
     switch (out->dtype) {
     case DT_FLOAT:
     case DT_DOUBLE:
