@@ -24,8 +24,11 @@
 #define M_BLOCK   1024 /* of C */
 #define N_BLOCK   1024
 #define PANELS    16
-#define AHEAD     4  /* rows */
-#define BLOCK_MIN 64 /* what threads make blocks smaller to */
+#define AHEAD     4   /* rows */
+#define BLOCK_MIN 64  /* what threads make blocks smaller to */
+#define TURN_ROWS 128 /* the most of C that is computed transposed */
+/* A matrix that stays in the first cache. */
+#define NEAR_BYTES 32768
 /* Packed panels up to this size are on the stack. */
 #define STACK_BYTES 16384
 
@@ -128,6 +131,8 @@ struct block {
     int64_t m, n;      /* of this block */
     const char *a, *b; /* where it begins, in each */
     char *c;
+    int64_t c_row;
+    bool turned; /* the transposed product: C is a copy till the end */
     bool direct_a, direct_b;
     char *packed_a, *packed_b;
 };
@@ -228,11 +233,11 @@ static void edge_tile(const struct block *b, void (*tile)(GEMM_TILE_ARGS),
     size_t bytes = (size_t)n * b->size, step = (size_t)w * b->size;
 
     for (int i = 0; add && i < h; i++)
-        memcpy(copy + (size_t)i * step, c + (size_t)(i * b->g->c_row) * b->size,
+        memcpy(copy + (size_t)i * step, c + (size_t)(i * b->c_row) * b->size,
                bytes);
     tile(k, a, a_row, a_col, bp, w, copy, w, add);
     for (int i = 0; i < h; i++)
-        memcpy(c + (size_t)(i * b->g->c_row) * b->size, copy + (size_t)i * step,
+        memcpy(c + (size_t)(i * b->c_row) * b->size, copy + (size_t)i * step,
                bytes);
 }
 
@@ -256,7 +261,7 @@ static void panel(const struct step *s, int64_t j, const char *bp,
     for (int64_t i = s->begin; i < s->end; i += h) {
         int x = height_index(b->t, s->end - i);
         void (*tile)(GEMM_TILE_ARGS) = two ? b->t->two[x] : b->t->one[x];
-        char *c = b->c + (size_t)(i * g->c_row + j) * b->size;
+        char *c = b->c + (size_t)(i * b->c_row + j) * b->size;
         const char *a;
 
         h = b->t->height[x];
@@ -266,7 +271,7 @@ static void panel(const struct step *s, int64_t j, const char *bp,
             a = b->packed_a + (size_t)((i - s->begin) * s->k) * b->size;
         if (n == w)
             tile(s->k, a, b->direct_a ? g->a_row : 1,
-                 b->direct_a ? g->a_col : h, bp, b_row, c, g->c_row, s->add);
+                 b->direct_a ? g->a_col : h, bp, b_row, c, b->c_row, s->add);
         else
             edge_tile(b, tile, (int)h, w, n, s->k, a,
                       b->direct_a ? g->a_row : 1, b->direct_a ? g->a_col : h,
@@ -285,8 +290,8 @@ static void packed_panels(const struct step *s, int64_t j)
               b->n - j > b->t->lanes ? wide : b->t->lanes);
 }
 
-/* Whole panels of B as it lies; the column that the rest begins with. */
-static int64_t direct_panels(const struct step *s)
+/* Whole panels of B as it lies. */
+static void direct_panels(const struct step *s)
 {
     const struct block *b = s->b;
     const struct gemm *g = b->g;
@@ -297,61 +302,71 @@ static int64_t direct_panels(const struct step *s)
         for (; j + 4 * wide <= b->n; j += 4 * wide)
             b->t->eight(s->k, b->a + (size_t)(s->p * g->a_col) * b->size,
                         g->a_row, g->a_col, from + (size_t)j * b->size,
-                        g->b_row, b->c + (size_t)j * b->size, g->c_row, s->add);
+                        g->b_row, b->c + (size_t)j * b->size, b->c_row, s->add);
     for (; j + wide <= b->n; j += wide)
         panel(s, j, from + (size_t)j * b->size, g->b_row);
-    return j;
 }
 
-/* B is packed once for all rows, A for M_STEP of them. */
+/* B is packed once for all rows, where it is read as it lies only the columns
+ * that do not fill a panel; A for M_STEP rows. */
 static void block_step(const struct block *b, int64_t p, int64_t k)
 {
     struct step s = { .b = b, .p = p, .k = k, .add = b->g->add || p > 0 };
-    int64_t j = 0;
+    int64_t j = b->direct_b ? b->n - b->n % (2 * b->t->lanes) : 0;
 
-    if (!b->direct_b)
-        pack_b(b, p, k, 0);
+    pack_b(b, p, k, j);
     for (; s.begin < b->m; s.begin += M_STEP) {
         s.end = MIN(b->m, s.begin + M_STEP);
         if (!b->direct_a)
             pack_a(b, p, k, s.begin, s.end);
-        if (b->direct_b) { /* one step: there are few rows */
-            j = direct_panels(&s);
-            pack_b(b, p, k, j);
-        }
+        if (b->direct_b)
+            direct_panels(&s);
         packed_panels(&s, j);
     }
 }
 
-/* Packing A pays when each element is used for several panels, packing B when
- * for several tiles. */
+/* Packing A pays when each element is used for several panels, and for more of
+ * them where it lies in order. Packing B pays when it is used for several
+ * tiles, unless all of it stays in the first cache anyway. */
 static bool block_run(struct block *b)
 {
     const struct gemm *g = b->g;
     _Alignas(64) char stack[STACK_BYTES];
     int64_t steps = (g->k + K_STEP - 1) / K_STEP, k = g->k / steps + 1;
     int64_t wide = 2 * b->t->lanes;
-    size_t a_bytes, b_bytes;
+    size_t a_bytes, b_bytes, c_bytes = 0;
     struct buffer *buf = NULL;
+    char *c = b->c;
 
-    b->direct_a = b->n <= 2 * wide;
-    b->direct_b = g->b_col == 1 && b->m <= 4 * b->t->height[0];
+    b->direct_a = b->n <= (g->a_col == 1 ? 8 : 4) * wide;
+    b->direct_b =
+        g->b_col == 1 && (b->m <= 4 * b->t->height[0] ||
+                          (size_t)(g->k * g->b_row) * b->size <= NEAR_BYTES);
     a_bytes = b->direct_a ? 0 : (size_t)(MIN(b->m, M_STEP) * k) * b->size;
     a_bytes = (a_bytes + 63) & ~(size_t)63;
     b_bytes = (size_t)((b->n + wide - 1) / wide * wide * k) * b->size;
+    if (b->turned)
+        c_bytes = (size_t)(b->m * b->n) * b->size;
     b->packed_a = stack;
-    if (a_bytes + b_bytes > sizeof(stack)) {
-        buf = buffer_new(a_bytes + b_bytes);
+    if (a_bytes + b_bytes + c_bytes > sizeof(stack)) {
+        buf = buffer_new(a_bytes + b_bytes + c_bytes);
         if (!buf)
             return false;
         b->packed_a = (char *)buf->data;
     }
     b->packed_b = b->packed_a + a_bytes;
+    b->c_row = b->turned ? b->n : g->c_row;
+    if (b->turned)
+        b->c = b->packed_b + b_bytes;
     for (int64_t i = 0; i < steps; i++) {
         int64_t p = g->k * i / steps;
 
         block_step(b, p, g->k * (i + 1) / steps - p);
     }
+    if (b->turned && b->size == 4)
+        turn_32((uint32_t *)c, g->c_row, (uint32_t *)b->c, b->n, b->n, b->m);
+    else if (b->turned)
+        turn_64((uint64_t *)c, g->c_row, (uint64_t *)b->c, b->n, b->n, b->m);
     buffer_unref(buf);
     return true;
 }
@@ -386,13 +401,16 @@ struct gemm_block gemm_block(const struct gemm *g,
 {
     int64_t n = i % cut->n_count * cut->n, rest = i / cut->n_count;
     int64_t m = rest % cut->m_count * cut->m;
-    struct gemm_block b = { MIN(g->m - m, cut->m), MIN(g->n - n, cut->n),
-                            m * g->a_row, n * g->b_col, m * g->c_row + n };
+    struct gemm_block b = { .i = m, .j = n, .a = m * g->a_row };
+
+    b.m = MIN(g->m - m, cut->m);
+    b.n = MIN(g->n - n, cut->n);
+    b.b = n * g->b_col;
 
     i = rest / cut->m_count;
     b.a += g->a_at ? g->a_at[i] : 0;
     b.b += g->b_at ? g->b_at[i] : 0;
-    b.c += g->c_at ? g->c_at[i] : 0;
+    b.c = g->c_at ? g->c_at[i] : 0;
     return b;
 }
 
@@ -401,6 +419,7 @@ struct work {
     const struct gemm_tiles *t;
     size_t size;
     struct gemm_blocks cut;
+    bool turned;
     atomic_bool failed;
 };
 
@@ -412,12 +431,15 @@ static void work_piece(void *arg, int64_t begin, int64_t end)
     for (int64_t u = begin; u < end; u++) {
         struct gemm_block at = gemm_block(g, &w->cut, u);
         struct block b = { .g = g, .t = w->t, .size = w->size };
+        int64_t c = at.c + (w->turned ? at.j * g->c_row + at.i
+                                      : at.i * g->c_row + at.j);
 
         b.m = at.m;
         b.n = at.n;
         b.a = (const char *)g->a + (size_t)at.a * w->size;
         b.b = (const char *)g->b + (size_t)at.b * w->size;
-        b.c = (char *)g->c + (size_t)at.c * w->size;
+        b.c = (char *)g->c + (size_t)c * w->size;
+        b.turned = w->turned;
         if (!block_run(&b))
             atomic_store(&w->failed, true);
     }
@@ -433,8 +455,38 @@ static void zero_rows(const struct gemm *g, size_t size)
                    0, (size_t)g->n * size);
 }
 
+/*
+ * To pack a transposed B is to transpose it. Where C has few rows, it is
+ * cheaper to compute C's transpose: B is then the left factor, which is read as
+ * it lies, and A and C are what is transposed.
+ */
+static bool is_better_turned(const struct gemm *g)
+{
+    return !g->add && g->b_row == 1 && g->b_col != 1 && 2 * g->m <= g->n &&
+           g->m <= TURN_ROWS;
+}
+
+/* C^T = B^T A^T; c_row stays that of C. */
+static struct gemm turned(const struct gemm *g)
+{
+    struct gemm t = *g;
+
+    t.m = g->n;
+    t.n = g->m;
+    t.a = g->b;
+    t.a_row = g->b_col;
+    t.a_col = g->b_row;
+    t.a_at = g->b_at;
+    t.b = g->a;
+    t.b_row = g->a_col;
+    t.b_col = g->a_row;
+    t.b_at = g->a_at;
+    return t;
+}
+
 enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
 {
+    struct gemm t;
     struct work w = { .g = g, .t = tiles_of(dt), .size = dtype_size(dt) };
 
     if (!g->m || !g->n || !g->batch)
@@ -443,6 +495,11 @@ enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
         if (!g->add)
             zero_rows(g, w.size);
         return MST_OK;
+    }
+    if (is_better_turned(g)) {
+        t = turned(g);
+        g = w.g = &t;
+        w.turned = true;
     }
     w.cut = gemm_cut(c, g, M_BLOCK, N_BLOCK);
     flops = 2.0 * (double)MIN(g->m, w.cut.m) * (double)MIN(g->n, w.cut.n) *

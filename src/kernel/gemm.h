@@ -39,9 +39,10 @@ struct gemm_blocks {
 struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
                             int64_t m, int64_t n);
 
-/* One of them: where it begins in each matrix, in elements, and its size. */
+/* One of them: its row and column in C, its size, and where it begins in A and
+ * B and its matrix in C, in elements. */
 struct gemm_block {
-    int64_t m, n;
+    int64_t i, j, m, n;
     int64_t a, b, c;
 };
 

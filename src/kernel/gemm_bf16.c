@@ -336,7 +336,8 @@ static void work_piece(void *arg, int64_t begin, int64_t end)
         b.n = at.n;
         b.a = (const uint16_t *)g->a + at.a;
         b.b = (const uint16_t *)g->b + at.b;
-        b.c = (char *)g->c + (size_t)at.c * dtype_size(w->out);
+        b.c = (char *)g->c +
+              (size_t)(at.c + at.i * g->c_row + at.j) * dtype_size(w->out);
         if (!block_run(&b))
             atomic_store(&w->failed, true);
     }

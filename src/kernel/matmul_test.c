@@ -115,9 +115,10 @@ static void test_products_of_all_edges(void **state)
 
         check_product(NULL, m, n, k, i & 1, i & 2);
     }
-    check_product(NULL, 1, 300, 600, false, false); /* the wide row */
-    check_product(NULL, 9, 20, 600, true, true);    /* several steps of k */
-    check_product(NULL, 300, 530, 3, false, true);  /* several blocks */
+    check_product(NULL, 1, 300, 600, false, false);  /* the wide row */
+    check_product(NULL, 9, 20, 600, true, true);     /* several steps of k */
+    check_product(NULL, 300, 530, 3, false, true);   /* several blocks */
+    check_product(NULL, 37, 1100, 700, false, true); /* few rows */
 }
 
 static void test_products_on_several_threads(void **state)
@@ -127,6 +128,7 @@ static void test_products_on_several_threads(void **state)
     (void)state;
     check_product(pool, 150, 140, 300, false, false);
     check_product(pool, 70, 200, 260, true, true);
+    check_product(pool, 33, 300, 400, false, true);
     pool_free(pool);
 }
 
@@ -302,6 +304,24 @@ static void test_batches_are_broadcast(void **state)
     harness_done(&h);
 }
 
+static void test_a_row_times_a_transposed_matrix(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    harness_init(&h, "BatchMatMulV2");
+    harness_type(&h, "T", DT_INT64);
+    harness_bool(&h, "adj_y", true);
+    harness_in(&h, harness_int64s(3, (int64_t[]){ 2, 1, 2 },
+                                  (int64_t[]){ 1, 2, 3, 4 }));
+    harness_in(&h, harness_int64s(2, (int64_t[]){ 3, 2 },
+                                  (int64_t[]){ 1, 10, 2, 20, 3, 30 }));
+    assert_int_equal(harness_run(&h), MST_OK);
+    assert_memory_equal(h.out[0].t.data,
+                        ((int64_t[]){ 21, 42, 63, 43, 86, 129 }), 48);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_fused_activations),
         cmocka_unit_test(test_an_unknown_fusion_is_refused),
         cmocka_unit_test(test_batches_are_broadcast),
+        cmocka_unit_test(test_a_row_times_a_transposed_matrix),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
