@@ -33,17 +33,37 @@ void rows_init(struct rows *r, const struct tensor *index, int depth, int ndim,
     }
 }
 
-/* Rows that one number names, as most are. */
+/* Rows that one number names, as most are. First as if all of them were there,
+ * by vectors; what was written is what was checked. */
 #define SOME(s, T)                                                             \
+    VECTOR_CLONES static bool fill_##s(struct rows_span *ret, const T *index,  \
+                                       int64_t first, int64_t n,               \
+                                       uint64_t most, uint64_t size)           \
+    {                                                                          \
+        uint64_t bad = 0;                                                      \
+                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            uint64_t k = (uint64_t)index[first + i];                           \
+                                                                               \
+            ret[i].at = (int64_t)(k * size);                                   \
+            ret[i].from = (int64_t)((uint64_t)(first + i) * size);             \
+            bad |= k >= most;                                                  \
+        }                                                                      \
+        return !bad;                                                           \
+    }                                                                          \
     static int64_t some_##s(const struct rows *r, int64_t *next,               \
                             struct rows_span *ret)                             \
     {                                                                          \
         const T *index = r->index;                                             \
         uint64_t most = (uint64_t)r->dims[0], mask = (uint64_t)r->part_mask;   \
         uint64_t part = (uint64_t)r->part, size = (uint64_t)r->size;           \
-        int64_t i = *next, n = 0;                                              \
+        int64_t i = *next, n = MIN(r->count - i, ROWS_SOME);                   \
                                                                                \
-        for (; i < r->count && n < ROWS_SOME; i++) {                           \
+        if (!mask && fill_##s(ret, index, i, n, most, size)) {                 \
+            *next = i + n;                                                     \
+            return n;                                                          \
+        }                                                                      \
+        for (n = 0; i < r->count && n < ROWS_SOME; i++) {                      \
             uint64_t k = (uint64_t)index[i];                                   \
                                                                                \
             ret[n].at = (int64_t)(k * size);                                   \
