@@ -17,6 +17,7 @@
 
 #include "kernel/cpu.h"
 #include "kernel/gemm_tile.h"
+#include "kernel/narrow.h"
 #include "kernel/turn.h"
 
 #define K_STEP    320  /* products between two visits to C */
@@ -203,11 +204,34 @@ static int64_t pack_panels(const struct block *b, int64_t p, int64_t k,
     return j;
 }
 
+/* B of a narrower type. */
+static void pack_narrow(const struct block *b, int64_t p, int64_t k)
+{
+    const struct gemm *g = b->g;
+    int64_t wide = 2 * b->t->lanes;
+
+    for (int64_t j = 0; j < b->n; j += wide) {
+        int64_t n = MIN(b->n - j, wide);
+        int64_t w = n > b->t->lanes ? wide : b->t->lanes;
+        float *to = (float *)b->packed_b + j * k;
+
+        if (n < w)
+            memset(to, 0, (size_t)(w * k) * sizeof(float));
+        narrow_load_rows(g->b_type, to, w,
+                         (const uint16_t *)b->b + p * g->b_row + j, g->b_row, k,
+                         n);
+    }
+}
+
 /* Panels two vectors wide; the last is one or two, with zeros at its end. */
 static void pack_b(const struct block *b, int64_t p, int64_t k, int64_t from)
 {
     int64_t wide = 2 * b->t->lanes;
 
+    if (b->g->b_type) {
+        pack_narrow(b, p, k);
+        return;
+    }
     if (b->g->b_col == 1)
         from = pack_panels(b, p, k, from);
     for (int64_t j = from; j < b->n; j += wide) {
@@ -339,9 +363,9 @@ static bool block_run(struct block *b)
     char *c = b->c;
 
     b->direct_a = b->n <= (g->a_col == 1 ? 8 : 4) * wide;
-    b->direct_b =
-        g->b_col == 1 && (b->m <= 4 * b->t->height[0] ||
-                          (size_t)(g->k * g->b_row) * b->size <= NEAR_BYTES);
+    b->direct_b = g->b_col == 1 && !g->b_type &&
+                  (b->m <= 4 * b->t->height[0] ||
+                   (size_t)(g->k * g->b_row) * b->size <= NEAR_BYTES);
     a_bytes = b->direct_a ? 0 : (size_t)(MIN(b->m, M_STEP) * k) * b->size;
     a_bytes = (a_bytes + 63) & ~(size_t)63;
     b_bytes = (size_t)((b->n + wide - 1) / wide * wide * k) * b->size;
@@ -437,7 +461,8 @@ static void work_piece(void *arg, int64_t begin, int64_t end)
         b.m = at.m;
         b.n = at.n;
         b.a = (const char *)g->a + (size_t)at.a * w->size;
-        b.b = (const char *)g->b + (size_t)at.b * w->size;
+        b.b = (const char *)g->b +
+              (size_t)at.b * (g->b_type ? sizeof(uint16_t) : w->size);
         b.c = (char *)g->c + (size_t)c * w->size;
         b.turned = w->turned;
         if (!block_run(&b))

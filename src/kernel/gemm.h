@@ -18,6 +18,9 @@ struct gemm {
     void *c;
     int64_t c_row;
     bool add; /* C += A B */
+    /* Half or bfloat16 if that is what B is while the others are float, and its
+     * rows are contiguous; else 0. */
+    enum dtype b_type;
     /* Which matrices the i-th of a batch takes, as offsets in elements; NULL
      * and 1 for a single product. */
     int64_t batch;

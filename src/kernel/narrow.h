@@ -16,6 +16,10 @@ static inline bool narrow_is(enum dtype dt)
 }
 
 void narrow_load(enum dtype dt, float *to, const void *from, int64_t n);
+/* The same for so many rows of n, which lie to_row and from_row apart. */
+void narrow_load_rows(enum dtype dt, float *to, int64_t to_row,
+                      const uint16_t *from, int64_t from_row, int64_t rows,
+                      int64_t n);
 void narrow_store(enum dtype dt, void *to, const float *from, int64_t n);
 
 #endif

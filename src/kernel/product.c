@@ -1,13 +1,15 @@
 /*
  * bfloat16 has products of its own where the CPU does. Else it and half are
  * multiplied as float, narrow whole numbers as int32, by converting both inputs
- * once. Complex numbers are taken apart into planes of their parts: four real
+ * once (B of the former while it is packed, if its rows are contiguous).
+ * Complex numbers are taken apart into planes of their parts: four real
  * products.
  */
 #include "kernel/product.h"
 
 #include "kernel/cast.h"
 #include "kernel/gemm_bf16.h"
+#include "kernel/narrow.h"
 #include "kernel/types.h"
 
 static enum mst_code plain(struct op_ctx *c, const struct gemm *g,
@@ -41,15 +43,20 @@ static enum mst_code widened(struct op_ctx *c, const struct gemm *g,
                              struct tensor *out, enum dtype wide)
 {
     struct tensor t[3] = { { 0 } };
+    struct gemm one = *g;
     bool same = out->dtype == wide;
     enum mst_code rc = cast_tensor(c, &t[0], wide, a);
 
-    if (!rc)
+    if (wide == DT_FLOAT && narrow_is((enum dtype)b->dtype) && g->b_col == 1) {
+        one.b_type = (enum dtype)b->dtype;
+        t[1] = tensor_ref(b);
+    } else if (!rc) {
         rc = cast_tensor(c, &t[1], wide, b);
+    }
     if (!rc && !same)
         rc = tensor_new_like(&t[2], wide, out, c->st);
     if (!rc)
-        rc = plain(c, g, t[0].data, t[1].data, same ? out : &t[2], false);
+        rc = plain(c, &one, t[0].data, t[1].data, same ? out : &t[2], false);
     if (!rc && !same) {
         struct tensor back;
 
