@@ -28,6 +28,8 @@
 #define AHEAD     4   /* rows */
 #define BLOCK_MIN 64  /* what threads make blocks smaller to */
 #define TURN_ROWS 128 /* the most of C that is computed transposed */
+/* Rows of A times bytes from row to row of B. */
+#define SPREAD_BYTES 131072
 /* A matrix that stays in the first cache. */
 #define NEAR_BYTES 32768
 /* Packed panels up to this size are on the stack. */
@@ -349,9 +351,20 @@ static void block_step(const struct block *b, int64_t p, int64_t k)
     }
 }
 
+/* Packing B pays when each element is used for several tiles, and the earlier
+ * the farther apart its rows lie, unless all of it stays in the first cache. */
+static bool is_b_direct(const struct block *b)
+{
+    const struct gemm *g = b->g;
+    size_t row = (size_t)g->b_row * b->size;
+
+    return g->b_col == 1 && !g->b_type &&
+           (b->m <= 4 * b->t->height[0] || (size_t)b->m * row <= SPREAD_BYTES ||
+            (size_t)g->k * row <= NEAR_BYTES);
+}
+
 /* Packing A pays when each element is used for several panels, and for more of
- * them where it lies in order. Packing B pays when it is used for several
- * tiles, unless all of it stays in the first cache anyway. */
+ * them where it lies in order. */
 static bool block_run(struct block *b)
 {
     const struct gemm *g = b->g;
@@ -363,9 +376,7 @@ static bool block_run(struct block *b)
     char *c = b->c;
 
     b->direct_a = b->n <= (g->a_col == 1 ? 8 : 4) * wide;
-    b->direct_b = g->b_col == 1 && !g->b_type &&
-                  (b->m <= 4 * b->t->height[0] ||
-                   (size_t)(g->k * g->b_row) * b->size <= NEAR_BYTES);
+    b->direct_b = is_b_direct(b);
     a_bytes = b->direct_a ? 0 : (size_t)(MIN(b->m, M_STEP) * k) * b->size;
     a_bytes = (a_bytes + 63) & ~(size_t)63;
     b_bytes = (size_t)((b->n + wide - 1) / wide * wide * k) * b->size;
