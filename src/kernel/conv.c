@@ -22,9 +22,9 @@
 #include "kernel/gemm.h"
 #include "kernel/window_axis.h"
 
-#define K_STEP      256         /* products between two visits to C */
+#define K_STEP      768         /* products between two visits to C */
 #define STRIP_BYTES (256 << 10) /* what a unit's box should not exceed */
-#define PIXELS_MIN  256 /* of a unit: the filter is read once for them */
+#define PIXELS_MIN  400 /* of a unit: the filter is read once for them */
 
 struct pass {
     const struct conv *v;
