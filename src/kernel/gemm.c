@@ -408,15 +408,22 @@ static bool block_run(struct block *b)
 
 /* ---- all blocks ---- */
 
-struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
-                            int64_t m, int64_t n)
+/* About what a product of these sizes takes. */
+static double cost_ns(const struct gemm *g, int64_t m, int64_t n, double per_ns)
 {
-    struct pool *pool = c->node->env ? c->node->env->pool : NULL;
-    int64_t threads = pool ? pool_threads(pool) : 1;
-    int64_t want = threads > 1 ? 2 * threads : 1;
+    return 20 + 2.0 * (double)m * (double)n * (double)g->k / per_ns;
+}
+
+struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
+                            int64_t m, int64_t n, double per_ns)
+{
+    double all_ns = cost_ns(g, g->m, g->n, per_ns) * (double)g->batch;
+    int64_t want = 2 * op_threads(c, all_ns);
 
     for (;;) {
         struct gemm_blocks cut = { .m = m, .n = n };
+
+        cut.cost_ns = cost_ns(g, MIN(g->m, m), MIN(g->n, n), per_ns);
 
         cut.m_count = (g->m + m - 1) / m;
         cut.n_count = (g->n + n - 1) / n;
@@ -537,10 +544,8 @@ enum mst_code gemm_run(struct op_ctx *c, enum dtype dt, const struct gemm *g)
         g = w.g = &t;
         w.turned = true;
     }
-    w.cut = gemm_cut(c, g, M_BLOCK, N_BLOCK);
-    flops = 2.0 * (double)MIN(g->m, w.cut.m) * (double)MIN(g->n, w.cut.n) *
-            (double)g->k;
-    op_for(c, w.cut.m_count * w.cut.n_count * g->batch, 20 + flops / 50,
+    w.cut = gemm_cut(c, g, M_BLOCK, N_BLOCK, w.size > 4 ? 50 : 100);
+    op_for(c, w.cut.m_count * w.cut.n_count * g->batch, w.cut.cost_ns,
            work_piece, &w);
     if (atomic_load(&w.failed))
         return op_fail(c, MST_RESOURCE_EXHAUSTED,

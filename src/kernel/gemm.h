@@ -35,12 +35,13 @@ enum mst_code gemm_run(struct op_ctx *c, enum dtype dt,
  * m by n elements for each matrix of the batch. */
 struct gemm_blocks {
     int64_t m, n, m_count, n_count;
+    double cost_ns; /* of one, about */
 };
 
-/* Blocks no larger than m by n, and small enough that every thread gets some.
- */
+/* Blocks no larger than m by n, and small enough that every thread gets some,
+ * if it is worth it at so many operations a nanosecond. */
 struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
-                            int64_t m, int64_t n);
+                            int64_t m, int64_t n, double per_ns);
 
 /* One of them: its row and column in C, its size, and where it begins in A and
  * B and its matrix in C, in elements. */

@@ -349,13 +349,10 @@ enum mst_code gemm_bf16_run(struct op_ctx *c, enum dtype out,
                             const struct gemm *g)
 {
     struct work w = { .g = g, .t = bf16_tile_best(), .out = out };
-    double flops;
 
     CHECK(w.t && !g->add && g->k);
-    w.cut = gemm_cut(c, g, M_BLOCK, N_BLOCK);
-    flops = 2.0 * (double)MIN(g->m, w.cut.m) * (double)MIN(g->n, w.cut.n) *
-            (double)g->k;
-    op_for(c, w.cut.m_count * w.cut.n_count * g->batch, 50 + flops / 400,
+    w.cut = gemm_cut(c, g, M_BLOCK, N_BLOCK, 400);
+    op_for(c, w.cut.m_count * w.cut.n_count * g->batch, w.cut.cost_ns,
            work_piece, &w);
     if (atomic_load(&w.failed))
         return op_fail(c, MST_RESOURCE_EXHAUSTED,
