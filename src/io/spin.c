@@ -10,6 +10,8 @@
 #define US_LIMIT   1000
 #define GAP_LIMIT  ((uint64_t)1000000)
 #define CHECK_NS   ((uint64_t)500000)
+#define CALM_NS    ((uint64_t)20000000)
+#define NS_BUSY    ((uint64_t)50000)
 
 /* The cores that this process may use; one means that polling keeps the peer
  * from answering. */
@@ -82,9 +84,14 @@ uint64_t spin_budget_ns(struct spin *s, uint64_t now_ns, bool expecting)
         return 0;
     if (now_ns - s->ns_check >= CHECK_NS) {
         s->ns_check = now_ns;
-        s->crowded = ask_crowded(s);
+        if (ask_crowded(s))
+            s->ns_crowded = now_ns;
     }
-    if (s->crowded)
+    if (s->ns_crowded >= s->ns_check)
+        return 0;
+    if (now_ns - s->ns_crowded < CALM_NS)
+        limit = MIN(limit, NS_BUSY);
+    if (s->gap_ns >= limit)
         return 0;
     return MIN(limit, 2 * s->gap_ns + 10000);
 }
