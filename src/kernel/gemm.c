@@ -424,7 +424,6 @@ struct gemm_blocks gemm_cut(const struct op_ctx *c, const struct gemm *g,
         struct gemm_blocks cut = { .m = m, .n = n };
 
         cut.cost_ns = cost_ns(g, MIN(g->m, m), MIN(g->n, n), per_ns);
-
         cut.m_count = (g->m + m - 1) / m;
         cut.n_count = (g->n + n - 1) / n;
         if (cut.m_count * cut.n_count * g->batch >= want)
