@@ -40,22 +40,17 @@ struct split {
     pthread_cond_t done;
 };
 
-/* Under lock: has so many more threads get up, if there are some. Returns how
- * many are to be woken once the lock is free. */
-static int call_some(struct pool *p, int count)
+/* Under lock: has one more thread get up, if there is one. */
+static bool call_one(struct pool *p)
 {
     int idle = atomic_load_explicit(&p->idle, memory_order_relaxed);
 
-    count = MIN(count, idle);
-    atomic_store_explicit(&p->idle, idle - count, memory_order_relaxed);
-    p->called += count;
-    return count;
-}
-
-static void wake_some(struct pool *p, int count)
-{
-    while (count--)
-        pthread_cond_signal(&p->wake);
+    if (!idle)
+        return false;
+    atomic_store_explicit(&p->idle, idle - 1, memory_order_relaxed);
+    p->called++;
+    pthread_cond_signal(&p->wake);
+    return true;
 }
 
 static bool split_left(struct split *s)
@@ -177,16 +172,13 @@ int pool_idle(struct pool *p)
 
 void pool_post(struct pool *p, struct pool_job *job)
 {
-    int wake;
-
     job->next = NULL;
     pthread_mutex_lock(&p->lock);
     *p->last = job;
     p->last = &job->next;
     atomic_fetch_add(&p->queued, 1);
-    wake = call_some(p, 1);
+    call_one(p);
     pthread_mutex_unlock(&p->lock);
-    wake_some(p, wake);
 }
 
 static _Thread_local struct pool_kept *keeping;
@@ -229,16 +221,14 @@ bool pool_kept_run(struct pool_kept *k)
 
 static void split_open(struct pool *p, struct split *s)
 {
-    int wake;
-
     pthread_mutex_lock(&p->lock);
     s->next = p->splits;
     if (s->next)
         s->next->prev = s;
     p->splits = s;
-    wake = call_some(p, s->helpers_max);
+    for (int i = 0; i < s->helpers_max && call_one(p); i++)
+        ;
     pthread_mutex_unlock(&p->lock);
-    wake_some(p, wake);
 }
 
 static void split_close(struct pool *p, struct split *s)
