@@ -4,9 +4,9 @@
  *
  * Every edge has been checked and every kernel chosen by then, so whatever a
  * graph is refused for, it is refused for with and without. Nothing that a step
- * returns or changes is different afterwards, to the bit, nor what it fails with,
- * to the text; but pure nodes whose values nobody reads are not run, and so do
- * not fail, as with TensorFlow.
+ * returns or changes is different afterwards, to the bit, nor what it fails
+ * with, to the text; but pure nodes whose values nobody reads are not run, and
+ * so do not fail, as with TensorFlow.
  */
 #ifndef EXEC_OPTIMISE_H
 #define EXEC_OPTIMISE_H

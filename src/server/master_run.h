@@ -111,9 +111,9 @@ void master_run_part_failed(struct master_run *r, int task,
  * of them begins. */
 void master_part_choose(struct master_run *r);
 void master_part_start(struct master_run *r, int part);
-/* What was begun over lanes is sent. */
-/* All have been, that is, their frames are on their lanes. */
+/* All have been: their frames are on their lanes. */
 void master_part_started(struct master_run *r);
+/* What was begun over lanes is sent. */
 void master_part_flush(struct master_run *r);
 /* The step is over: what the task still keeps of it may go. */
 void master_part_cleanup(struct master_run *r, int part);

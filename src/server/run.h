@@ -38,9 +38,9 @@ void run_table_done(struct run_table *t);
 void run_graph(struct run_table *t, struct rpc_call *call,
                const struct run_graph_request *request);
 /* The same for a step that a master asked for over a lane: feeds and fetches
- * nothing, and pushes what it has for the master's task (relay: for others
- * as well). One reference for the
- * caller; answered is called once, on any thread, from start on. */
+ * nothing, and pushes what it has for the master's task (relay: for others as
+ * well). One reference for the caller; answered is called once, on any thread,
+ * from start on. */
 typedef void run_answered_fn(void *arg, int64_t step_id,
                              const struct status *st);
 struct run_call *run_call_new(struct run_table *t, struct lane *lane,
