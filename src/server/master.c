@@ -220,6 +220,26 @@ static const struct rpc_method methods[] = {
     METHOD("ReleaseCallable", master_release_callable),
 };
 
+static void lane_lost(void *arg, const struct quick_side *side, const char *why)
+{
+    struct master *m = arg;
+    struct master_session **list;
+    struct map_slot *slot;
+    size_t at = 0;
+    int n = 0;
+
+    pthread_mutex_lock(&m->lock);
+    list = mem_array(m->sessions.count, sizeof(*list));
+    while ((slot = map_next(&m->sessions, &at)))
+        list[n++] = master_session_ref(slot->value);
+    pthread_mutex_unlock(&m->lock);
+    while (n--) {
+        master_runs_lost(list[n], side, why);
+        master_session_unref(list[n]);
+    }
+    mem_free(list);
+}
+
 struct master *master_new(const struct master_opts *opts)
 {
     struct master *m = MEM_NEW(struct master);
@@ -237,6 +257,7 @@ struct master *master_new(const struct master_opts *opts)
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->idle, NULL);
     map_init(&m->sessions);
+    quick_on_lost(m->quick, lane_lost, m);
     return m;
 }
 

@@ -151,7 +151,9 @@ void master_part_choose(struct master_run *r)
         const struct master_task *t = &r->ms->tasks[p->task];
         struct quick_side *side = quick_peer_side(t->quick, t->channel);
 
+        pthread_mutex_lock(&r->lock); /* master_runs_lost() looks */
         r->calls[i].side = side;
+        pthread_mutex_unlock(&r->lock);
         if (side && r->exchange)
             exchange_push(r->exchange, t->name, quick_side_lane(side));
         all = all && (side || p->plan);

@@ -41,6 +41,7 @@ struct master_run {
     pthread_mutex_t lock;
     struct step *step;        /* under lock; NULL when it is over */
     bool cancelled;           /* under lock: by us, or because of a failure */
+    bool ended;               /* under lock: all parts have; st is final */
     struct status st;         /* under lock: the first error */
     struct root_errors roots; /* under lock: all that are no consequence */
     struct status *derived;   /* under lock: the first consequence of another */

@@ -199,9 +199,12 @@ void master_run_settle(struct master_run *r)
 {
     if (atomic_fetch_sub(&r->left, 1) != 1)
         return;
+    pthread_mutex_lock(&r->lock);
     if (!r->st.code && r->derived)
         status_copy(&r->st, r->derived);
     root_errors_join(&r->roots, &r->st);
+    r->ended = true;
+    pthread_mutex_unlock(&r->lock);
     if (r->partial)
         master_partial_over(r);
     else
@@ -276,7 +279,9 @@ void master_run_part_failed(struct master_run *r, int task,
     bool stopped = false;
 
     pthread_mutex_lock(&r->lock);
-    if (is_derived(st) && r->c->count > 1) {
+    if (r->ended) {
+        /* A lane was lost that it does not need any more. */
+    } else if (is_derived(st) && r->c->count > 1) {
         if (!r->derived && !r->st.code) {
             r->derived = MEM_NEW(struct status);
             status_set(r->derived, st->code, "From %s:\n%s", name, st->msg);
@@ -301,12 +306,16 @@ void master_run_cancel(struct master_run *r, enum mst_code code,
                        const char *text)
 {
     struct status st = STATUS_INIT;
+    bool ended;
 
     status_set(&st, code, "%s", text);
     pthread_mutex_lock(&r->lock);
-    if (!r->st.code)
+    ended = r->ended;
+    if (!ended && !r->st.code)
         status_copy(&r->st, &st);
     pthread_mutex_unlock(&r->lock);
+    if (ended)
+        return;
     cancel_parts(r, &st);
     if (r->partial)
         master_partial_release(r);
@@ -448,10 +457,15 @@ void master_run_start(struct master_run *r, struct op_value *args)
     /* A partial run also waits for its last call. */
     atomic_init(&r->left,
                 r->c->count + 1 + (r->partial && !r->partial->released));
-    if (r->c->count > 1 || !r->c->count || !r->c->parts[0].plan)
-        r->calls = mem_take((size_t)r->c->count * sizeof(*r->calls));
-    if (r->calls)
+    if (r->c->count > 1 || !r->c->count || !r->c->parts[0].plan) {
+        struct part_call *calls =
+            mem_take((size_t)r->c->count * sizeof(*calls));
+
+        pthread_mutex_lock(&r->lock);
+        r->calls = calls;
+        pthread_mutex_unlock(&r->lock);
         master_part_choose(r);
+    }
     for (int i = 0; i < r->c->count; i++)
         if (r->c->parts[i].plan)
             here = prepare_here(r, r->c->parts[i].plan, args);
@@ -648,23 +662,68 @@ struct master_run *master_run_direct(struct master_session *ms,
     return r;
 }
 
-/* ---- closing ---- */
+/* ---- all runs of a session ---- */
 
-bool master_close_steps(struct master_session *ms, void (*idle)(void *arg),
-                        void *arg)
+/* Under ms->lock: the runs, each with a reference. */
+static struct master_run **list_runs(struct master_session *ms, int *ret_count)
 {
     struct master_run **runs;
     int count = 0, n = 0;
-    bool first, now;
 
-    pthread_mutex_lock(&ms->lock);
-    first = !ms->closed;
-    ms->closed = true;
     for (struct master_run *r = ms->runs; r; r = r->next)
         count++;
     runs = mem_array((size_t)count, sizeof(*runs));
     for (struct master_run *r = ms->runs; r; r = r->next)
         runs[n++] = master_run_ref(r);
+    *ret_count = count;
+    return runs;
+}
+
+/* The part that took the side, unless the run has failed already; -1: none. */
+static int part_of_side(struct master_run *r, const struct quick_side *side)
+{
+    int found = -1;
+
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; r->calls && i < r->c->count && !r->st.code; i++)
+        if (r->calls[i].side == side)
+            found = i;
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+void master_runs_lost(struct master_session *ms, const struct quick_side *side,
+                      const char *why)
+{
+    struct master_run **runs;
+    struct status st = STATUS_INIT;
+    int count;
+
+    status_set(&st, MST_UNAVAILABLE, "%s", why);
+    pthread_mutex_lock(&ms->lock);
+    runs = list_runs(ms, &count);
+    pthread_mutex_unlock(&ms->lock);
+    for (int i = 0; i < count; i++) {
+        int part = part_of_side(runs[i], side);
+
+        if (part >= 0)
+            master_run_part_failed(runs[i], runs[i]->c->parts[part].task, &st);
+        master_run_unref(runs[i]);
+    }
+    mem_free(runs);
+}
+
+bool master_close_steps(struct master_session *ms, void (*idle)(void *arg),
+                        void *arg)
+{
+    struct master_run **runs;
+    int count;
+    bool first, now;
+
+    pthread_mutex_lock(&ms->lock);
+    first = !ms->closed;
+    ms->closed = true;
+    runs = list_runs(ms, &count);
     now = first && !count;
     if (first && count) {
         ms->idle = idle;

@@ -30,6 +30,11 @@ void master_run_callable(struct master_session *ms, struct compiled *c,
 void master_partial_setup(struct master_session *ms, struct rpc_call *call,
                           const struct run_step_request *q);
 
+/* A lane is lost: the runs that took it fail, also if their part there has
+ * ended; what it still had to say is not coming. */
+void master_runs_lost(struct master_session *ms, const struct quick_side *side,
+                      const char *why);
+
 /* Cancels what runs; idle is called, once, when nothing does any more, perhaps
  * before this returns. The session takes no further steps. False when it was
  * closed before. */

@@ -47,6 +47,7 @@ void quick_side_unref(struct quick_side *s)
     quick_peer_unref(s->peer);
     map_done(&s->pending);
     map_done(&s->running);
+    map_done(&s->kept);
     pthread_mutex_destroy(&s->lock);
     mem_free(s);
 }
@@ -113,6 +114,7 @@ static struct quick_side *side_new(struct quick *q, struct quick_peer *peer,
     s->from.task = -1;
     map_init(&s->pending);
     map_init(&s->running);
+    map_init(&s->kept);
     pthread_mutex_init(&s->lock, NULL);
     opts->shared = q->mode == QUICK_SHM;
     opts->pool = worker_steps(q->worker)->pool;
@@ -495,6 +497,12 @@ struct quick *quick_new(struct worker *worker, struct loop_group *loops)
     pthread_cond_init(&q->changed, NULL);
     map_init(&q->peers);
     return q;
+}
+
+void quick_on_lost(struct quick *q, quick_lost_fn *fn, void *arg)
+{
+    q->lost = fn;
+    q->lost_arg = arg;
 }
 
 void quick_add(struct quick *q, struct rpc_server *server)

@@ -61,6 +61,11 @@ struct quick_call;
 struct worker;
 
 struct quick *quick_new(struct worker *worker, struct loop_group *loops);
+/* fn is called on a loop whenever a lane is lost, after the calls on it have
+ * ended. Before anything is added to a server. */
+typedef void quick_lost_fn(void *arg, const struct quick_side *s,
+                           const char *why);
+void quick_on_lost(struct quick *q, quick_lost_fn *fn, void *arg);
 /* Adds what others need to open lanes, before the server listens. */
 void quick_add(struct quick *q, struct rpc_server *server);
 /* No new steps; those of others may end for up to grace_ms. Waits until all

@@ -24,6 +24,8 @@ struct quick {
     struct loop_group *loops;
     uint8_t preface[LANE_PREFACE];
     char name[40]; /* of the socket for this host; "": none */
+    quick_lost_fn *lost;
+    void *lost_arg;
 
     struct loop_watch listener; /* the first loop's; fd -1: none */
     struct loop_task close_listener;
@@ -64,6 +66,7 @@ struct quick_side {
     bool lost;          /* under lock, as the rest */
     struct map pending; /* step id -> quick_call: parts that run there */
     struct map running; /* step id -> what runs here for them */
+    struct map kept;    /* step ids that they have still to clean up */
 };
 
 struct quick_side *quick_side_ref(struct quick_side *s);

@@ -228,19 +228,28 @@ static void send_ran(struct quick_side *s, int64_t step_id,
     lane_flush(s->lane);
 }
 
+static void clean_up(struct quick_side *s, int64_t step_id)
+{
+    struct status st = STATUS_INIT;
+
+    status_set(&st, MST_ABORTED, "Cleanup %lld", (long long)step_id);
+    steps_cleanup(worker_steps(s->q->worker), step_id, &st);
+}
+
 static void answered(void *arg, int64_t step_id, const struct status *st)
 {
     struct asked *a = arg;
     struct quick_side *s = a->side;
-    struct status over = STATUS_INIT;
+    bool keep;
 
     pthread_mutex_lock(&s->lock);
     map_take_num(&s->running, (uint64_t)step_id);
+    keep = a->keep && !s->lost;
+    if (keep)
+        map_put_num(&s->kept, (uint64_t)step_id, s);
     pthread_mutex_unlock(&s->lock);
-    if (!a->keep) {
-        status_set(&over, MST_ABORTED, "Cleanup %lld", (long long)step_id);
-        steps_cleanup(worker_steps(s->q->worker), step_id, &over);
-    }
+    if (!keep)
+        clean_up(s, step_id);
     send_ran(s, step_id, st);
     run_call_unref(a->run);
     mem_give(a);
@@ -358,13 +367,14 @@ static bool on_cancel(struct quick_side *s, const struct lane_frame *f)
 
 static bool on_cleanup(struct quick_side *s, const struct lane_frame *f)
 {
-    struct status st = STATUS_INIT;
     int64_t step_id;
 
     if (!read_step_id(f, &step_id))
         return false;
-    status_set(&st, MST_ABORTED, "Cleanup %lld", (long long)step_id);
-    steps_cleanup(worker_steps(s->q->worker), step_id, &st);
+    pthread_mutex_lock(&s->lock);
+    map_take_num(&s->kept, (uint64_t)step_id);
+    pthread_mutex_unlock(&s->lock);
+    clean_up(s, step_id);
     return true;
 }
 
@@ -462,6 +472,17 @@ static void end_pending(struct quick_side *s, const char *why)
     }
 }
 
+/* Their master will not say any more that it is done with these steps. No
+ * others come: the side is lost. */
+static void clean_up_kept(struct quick_side *s)
+{
+    struct map_slot *slot;
+    size_t at = 0;
+
+    while ((slot = map_next(&s->kept, &at)))
+        clean_up(s, (int64_t)slot->number);
+}
+
 void quick_side_ends(struct quick_side *s, const char *why)
 {
     struct run_call **runs;
@@ -479,4 +500,7 @@ void quick_side_ends(struct quick_side *s, const char *why)
         run_call_unref(runs[n]);
     }
     mem_free(runs);
+    clean_up_kept(s);
+    if (s->q->lost)
+        s->q->lost(s->q->lost_arg, s, why);
 }

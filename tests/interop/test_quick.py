@@ -207,6 +207,44 @@ def test_a_ps_killed_in_a_transfer_is_told_and_leaves_nothing(tf, tmp_path,
             assert s.run(v)[-1] == 1.
 
 
+@pytest.mark.parametrize("reader", ["worker/task:0", "ps/task:1"])
+def test_a_ps_killed_when_its_part_has_ended_is_told(tf, tmp_path, mode,
+                                                     reader):
+    """A value that is still to be read there comes never."""
+    def gate():
+        return tf.FIFOQueue(1, tf.int32, [[]], shared_name="gate")
+
+    others = tf.Graph()
+    with others.as_default(), tf.device("/job:" + reader):
+        open_gate = gate().enqueue(1)
+    with start(tmp_path, mode) as c, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            v = tf.Variable(0, use_resource=False)
+            update = tf.assign_add(v, 1)
+        with tf.device("/job:" + reader):
+            with tf.control_dependencies([update]):
+                opened = gate().dequeue()
+            with tf.control_dependencies([opened]):
+                seen = tf.identity(v.op.outputs[0])  # the reference
+        init = tf.global_variables_initializer()
+        alive = tf.ConfigProto(device_filters=["/job:worker", "/job:ps/task:1"])
+        with tf.Session(target(c)) as s, \
+                tf.Session(target(c), graph=others, config=alive) as other:
+            s.run(init)
+            other.run(open_gate)
+            assert s.run(seen) == 1
+            out = []
+            t = threading.Thread(target=run_until_it_fails,
+                                 args=(tf, s, seen, out))
+            t.start()
+            cl.wait("the update is made", lambda: s.run(v) == 2)
+            c.ps[0].stop()
+            other.run(open_gate)
+            t.join(60)
+            assert out and isinstance(out[0], (
+                tf.errors.UnavailableError, tf.errors.AbortedError)), out
+
+
 def test_a_worker_killed_in_a_transfer_leaves_nothing(tf, tmp_path, mode):
     with start(tmp_path, mode, workers=2) as c, tf.Graph().as_default():
         op, v = pulls_and_pushes(tf)
