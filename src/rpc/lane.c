@@ -404,6 +404,8 @@ static bool take_segment(struct lane *l, const uint8_t *data, size_t len)
 static bool deliver(struct lane *l, const struct head *h, const uint8_t *data,
                     struct buffer *bulk)
 {
+    struct lane_frame f = { .kind = h->kind, .data = data, .len = h->len };
+
     if (h->kind == KIND_SEGMENT)
         return !bulk && take_segment(l, data, h->len);
     if (h->where == BULK_SHARED) {
@@ -413,12 +415,9 @@ static bool deliver(struct lane *l, const struct head *h, const uint8_t *data,
             return false;
         count(&l->bytes_in, h->bulk);
     }
-    l->ops->frame(
-        l,
-        &(struct lane_frame){
-            .kind = h->kind, .data = data, .len = h->len, .bulk = bulk },
-        l->arg);
-    buffer_unref(bulk);
+    f.bulk = bulk;
+    l->ops->frame(l, &f, l->arg);
+    buffer_unref(f.bulk);
     return true;
 }
 

@@ -41,12 +41,11 @@ struct lane_frame {
     uint8_t kind; /* the users' own, below 128 */
     const uint8_t *data;
     size_t len;
-    struct buffer
-        *bulk; /* NULL: none; held by the lane until frame() returns */
+    struct buffer *bulk; /* NULL: none. Whoever takes it leaves NULL here. */
 };
 
 struct lane_ops {
-    void (*frame)(struct lane *lane, const struct lane_frame *f, void *arg);
+    void (*frame)(struct lane *lane, struct lane_frame *f, void *arg);
     void (*lost)(struct lane *lane, const char *why, void *arg);
 };
 

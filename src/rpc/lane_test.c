@@ -61,7 +61,7 @@ static bool is_filled(const uint8_t *data, size_t len)
     return true;
 }
 
-static void on_frame(struct lane *lane, const struct lane_frame *f, void *arg)
+static void on_frame(struct lane *lane, struct lane_frame *f, void *arg)
 {
     struct end *e = arg;
 

@@ -44,7 +44,7 @@ struct task {
     float value;
 };
 
-static void on_frame(struct lane *lane, const struct lane_frame *f, void *arg)
+static void on_frame(struct lane *lane, struct lane_frame *f, void *arg)
 {
     struct task *t = arg;
     struct push p = { 0 };

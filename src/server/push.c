@@ -70,7 +70,7 @@ static void set_straight(struct tensor *t)
         data[i] = data[i] != 0;
 }
 
-static bool read_plain(const struct lane_frame *f, const struct head *h,
+static bool read_plain(struct lane_frame *f, const struct head *h,
                        const int64_t *dims, struct tensor *ret)
 {
     struct status st;
@@ -83,8 +83,9 @@ static bool read_plain(const struct lane_frame *f, const struct head *h,
         return false;
     if (!f->bulk)
         return !tensor_new(ret, (enum dtype)h->dtype, h->ndim, dims, &st);
-    tensor_wrap(ret, (enum dtype)h->dtype, h->ndim, dims, buffer_ref(f->bulk),
+    tensor_wrap(ret, (enum dtype)h->dtype, h->ndim, dims, f->bulk,
                 f->bulk->data);
+    f->bulk = NULL; /* the tensor's alone: kernels may write over it */
     set_straight(ret);
     return true;
 }
@@ -106,7 +107,7 @@ static bool read_message(const struct lane_frame *f, struct tensor *ret)
     return true;
 }
 
-bool push_read(const struct lane_frame *f, struct push *ret)
+bool push_read(struct lane_frame *f, struct push *ret)
 {
     const uint8_t *at = f->data + sizeof(struct head);
     int64_t dims[TENSOR_RANK_MAX];

@@ -25,6 +25,6 @@ struct push {
 
 /* False when the frame makes no sense, or there is no memory for it. On
  * success the value is the caller's. */
-bool push_read(const struct lane_frame *f, struct push *ret) MUST_USE;
+bool push_read(struct lane_frame *f, struct push *ret) MUST_USE;
 
 #endif

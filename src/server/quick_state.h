@@ -74,7 +74,7 @@ struct quick_side *quick_side_ref(struct quick_side *s);
 bool quick_hello(struct quick_side *s, const struct lane_frame *f);
 
 /* quick_step.c */
-void quick_frame(struct lane *lane, const struct lane_frame *f, void *arg);
+void quick_frame(struct lane *lane, struct lane_frame *f, void *arg);
 /* The lane is no more: everything that depended on it ends. */
 void quick_side_ends(struct quick_side *s, const char *why);
 

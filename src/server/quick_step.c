@@ -380,7 +380,7 @@ static bool on_cleanup(struct quick_side *s, const struct lane_frame *f)
 
 /* ---- both ---- */
 
-static bool on_push(struct quick_side *s, const struct lane_frame *f)
+static bool on_push(struct quick_side *s, struct lane_frame *f)
 {
     struct exchange *x;
     struct push p;
@@ -414,7 +414,7 @@ static bool on_pull(struct quick_side *s, const struct lane_frame *f)
     return true;
 }
 
-void quick_frame(struct lane *lane, const struct lane_frame *f, void *arg)
+void quick_frame(struct lane *lane, struct lane_frame *f, void *arg)
 {
     struct quick_side *s = arg;
     bool good = false;
