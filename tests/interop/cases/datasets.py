@@ -56,6 +56,16 @@ PIPELINES = {
         lambda x: (x * x, k.tf.cast(x, k.tf.float32) / 2))),
     ("ParallelMapDatasetV2", "square"): (3, lambda k, d: count(k, 3).map(
         lambda x: x * x, num_parallel_calls=2)),
+    ("ParallelMapDatasetV2", "up to the server"): (40, lambda k, d: count(
+        k, 40).map(lambda x: x * x, num_parallel_calls=-1).prefetch(-1)),
+    ("MapAndBatchDataset", "rest"): (3, lambda k, d: count(k, 7).apply(
+        k.tf.data.experimental.map_and_batch(
+            lambda x: (x, x * x), 3, num_parallel_calls=2))),
+    ("MapAndBatchDataset", "no rest"): (2, lambda k, d: count(k, 7).apply(
+        k.tf.data.experimental.map_and_batch(
+            lambda x: x + 1, 3, drop_remainder=True))),
+    ("ParallelBatchDataset", "rest"): (3, lambda k, d: count(k, 5).batch(
+        2, num_parallel_calls=2)),
     ("MapDataset", "captured"): (3, lambda k, d: (
         lambda c: count(k, 3).map(lambda x: x + c))(k.x(n0(10, "int64")))),
     ("FilterDataset", "odd"): (3, lambda k, d: count(k, 7).filter(
@@ -170,6 +180,22 @@ def ignored(k):
     d = k.tf.data.Dataset.from_tensor_slices([1., 0., 2., 0.])
     d = d.map(lambda x: k.tf.debugging.check_numerics(1 / x, "zero"))
     return through(k, d.apply(k.tf.data.experimental.ignore_errors()), 2)
+
+
+@graph("BatchDatasetV2 ParallelMapDatasetV2", "after an error")
+def batch_after_an_error(k):
+    d = k.tf.data.Dataset.from_tensor_slices([1., 2., 0., 4., 5., 6.])
+    d = d.map(lambda x: k.tf.debugging.check_numerics(1 / x, "zero"),
+              num_parallel_calls=3).prefetch(2).batch(2)
+    return through(k, d.apply(k.tf.data.experimental.ignore_errors()), 3)
+
+
+@graph("ParallelInterleaveDatasetV4", "before an error")
+def before_an_error(k):
+    d = k.tf.data.Dataset.from_tensor_slices([1, 2, 0, 3])
+    return through(k, d.interleave(
+        lambda x: k.tf.data.Dataset.range(k.tf.cast(6 // x, k.tf.int64)),
+        cycle_length=3, num_parallel_calls=2), 2)
 
 
 @graph("TextLineDataset", "not there", fails=True)
