@@ -24,6 +24,14 @@ def count(k, n, start=0):
                                    k.x(n0(n, "int64")))
 
 
+def sparse_rows(k, indices, shape):
+    """Of constants: TensorFlow's function wants to know the shapes."""
+    return k.tf.data.Dataset.from_sparse_tensor_slices(k.tf.SparseTensor(
+        k.tf.constant(indices, k.tf.int64),
+        k.tf.constant(f32(*range(len(indices)))),
+        k.tf.constant(shape, k.tf.int64)))
+
+
 PIPELINES = {
     ("RangeDataset", "steps"): (3, lambda k, d: d.range(
         k.x(n0(9, "int64")), k.x(n0(0, "int64")), k.x(n0(-4, "int64")))),
@@ -56,6 +64,12 @@ PIPELINES = {
         lambda x: (x * x, k.tf.cast(x, k.tf.float32) / 2))),
     ("ParallelMapDatasetV2", "square"): (3, lambda k, d: count(k, 3).map(
         lambda x: x * x, num_parallel_calls=2)),
+    ("SparseTensorSliceDataset", "rows"): (4, lambda k, d: sparse_rows(
+        k, [[0, 1], [0, 2], [2, 0]], [4, 3])),
+    ("SparseTensorSliceDataset", "a vector"): (3, lambda k, d: sparse_rows(
+        k, [[1], [2]], [3])),
+    ("SparseTensorSliceDataset", "outside"): (2, lambda k, d: sparse_rows(
+        k, [[-1, 0], [1, 1], [9, 0]], [2, 3])),
     ("ParallelMapDatasetV2", "up to the server"): (40, lambda k, d: count(
         k, 40).map(lambda x: x * x, num_parallel_calls=-1).prefetch(-1)),
     ("MapAndBatchDataset", "rest"): (3, lambda k, d: count(k, 7).apply(
@@ -196,6 +210,16 @@ def before_an_error(k):
     return through(k, d.interleave(
         lambda x: k.tf.data.Dataset.range(k.tf.cast(6 // x, k.tf.int64)),
         cycle_length=3, num_parallel_calls=2), 2)
+
+
+for label, indices, shape in (("no order", [[1, 0], [0, 0]], [2, 2]),
+                              ("other rank", [[1, 0], [0, 0]], [2])):
+    @graph("SparseTensorSliceDataset", label, fails=True)
+    def no_rows(k, indices=indices, shape=shape):
+        d = k.tf.raw_ops.SparseTensorSliceDataset(
+            indices=k.x(i64(indices)), values=k.x(f32(1, 2)),
+            dense_shape=k.x(i64(shape)))
+        return k.tf.raw_ops.DatasetCardinality(input_dataset=d)
 
 
 @graph("TextLineDataset", "not there", fails=True)
