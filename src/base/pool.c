@@ -18,7 +18,7 @@ struct pool {
     atomic_int queued;              /* jobs; changed under lock */
     atomic_int idle; /* threads asleep and not called; changed under lock */
     int called;      /* under lock: threads that shall wake */
-    bool stopping;   /* under lock */
+    atomic_bool stopping; /* changed under lock */
     int count;
     pthread_t threads[];
 };
@@ -163,6 +163,11 @@ void pool_free(struct pool *p)
 int pool_threads(const struct pool *p)
 {
     return p->count;
+}
+
+bool pool_stopping(struct pool *p)
+{
+    return atomic_load_explicit(&p->stopping, memory_order_relaxed);
 }
 
 int pool_idle(struct pool *p)

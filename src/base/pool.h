@@ -27,6 +27,8 @@ struct pool *pool_new(int threads);
 /* Finishes what was posted, then ends the threads. */
 void pool_free(struct pool *p);
 int pool_threads(const struct pool *p);
+/* True once pool_free() was called: what posts itself again and again ends. */
+bool pool_stopping(struct pool *p);
 /* Threads that have nothing to do, as of a moment ago. */
 int pool_idle(struct pool *p);
 void pool_post(struct pool *p, struct pool_job *job);

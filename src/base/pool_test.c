@@ -133,6 +133,36 @@ static void test_pool_free_finishes_what_was_posted(void **state)
     assert_int_equal(ran, 500);
 }
 
+struct again {
+    struct pool_job job;
+    struct pool *pool;
+    sem_t *ran;
+};
+
+static void again_job(struct pool_job *job)
+{
+    struct again *a = CONTAINER(job, struct again, job);
+
+    sem_post(a->ran);
+    if (!pool_stopping(a->pool))
+        pool_post(a->pool, job);
+}
+
+static void test_pool_that_stops_says_so(void **state)
+{
+    struct again a = { .job.run = again_job, .pool = pool_new(2) };
+    sem_t ran;
+
+    (void)state;
+    sem_init(&ran, 0, 0);
+    a.ran = &ran;
+    pool_post(a.pool, &a.job);
+    for (int i = 0; i < 3; i++)
+        sem_wait(&ran);
+    pool_free(a.pool);
+    sem_destroy(&ran);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_pool_for_works_within_itself),
         cmocka_unit_test(test_pool_helpers_leave_loop_for_job),
         cmocka_unit_test(test_pool_free_finishes_what_was_posted),
+        cmocka_unit_test(test_pool_that_stops_says_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -620,7 +620,7 @@ static void step_put(struct step *s)
     if (!atomic_compare_exchange_strong(&p->idle_one, &(struct step *){ NULL },
                                         s))
         keep_more(p, s);
-    plan_unref(p);
+    plan_unref(plan_outermost(p));
 }
 
 static void finish(struct step *s)
@@ -633,7 +633,7 @@ struct step *step_new(struct plan *p, const struct step_opts *opts)
 {
     struct step *s = step_get(p);
 
-    plan_ref(p);
+    plan_ref(plan_outermost(p)); /* it has those of its functions */
     s->env = opts->env;
     s->record = opts->record;
     s->on_failed = opts->failed;

@@ -170,8 +170,7 @@ enum mst_code dataset_pull_root(struct dataset_iter *it, struct op_ctx *c,
     return begin(it);
 }
 
-/* What `it` waited for has come: goes on there, and up the tree. */
-static void resume(struct dataset_iter *it, enum mst_code code)
+void dataset_resume(struct dataset_iter *it, enum mst_code code)
 {
     for (;;) {
         code = it->d->kind->go(it, code);
@@ -202,7 +201,7 @@ static void call_done(struct op_ctx *c, void *arg, enum mst_code code,
     it->called = code;
     /* The second of who called and who was told goes on. */
     if (atomic_fetch_add(&it->turn, 1) != 0)
-        resume(it, code);
+        dataset_resume(it, code);
 }
 
 enum mst_code dataset_call(struct dataset_iter *it,

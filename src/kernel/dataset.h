@@ -6,24 +6,24 @@
  * the state of going through it once; iterators form the same tree as their
  * datasets, parents above inputs.
  *
- * Nothing is computed before it is asked for, and no thread waits. Asking for
- * the next element (dataset_pull) either answers at once or says OP_LATER, as
- * a function of the pipeline may wait for anything. Each kind of iterator is a
- * state machine, go(): it is called with DATASET_FRESH when an element is
- * wanted, and again with the outcome of what it waited for. Once a pull or a
- * call of its own has said OP_LATER, go() returns that at once and touches
- * nothing: another thread may be in go() already.
+ * No thread waits. Asking for the next element (dataset_pull) either answers at
+ * once or says OP_LATER, as a function of the pipeline may wait for anything.
+ * Each kind of iterator is a state machine, go(): it is called with
+ * DATASET_FRESH when an element is wanted, and again with the outcome of what
+ * it waited for. Once a pull or a call of its own has said OP_LATER, go()
+ * returns that at once and touches nothing: another thread may be in go()
+ * already.
  *
- * Functions are called under the step of the op that wants the element, hence
- * cancelled with it. They belong to the graph that the dataset came from,
- * which is kept alive for as long as the dataset is.
+ * Nothing is computed before it is asked for, except where a pipeline says so:
+ * prefetching and parallel datasets (dataset_ahead.h) begin a tree of their
+ * own below them.
  *
- * Left out: reading ahead and several calls of a map at once. They would need
- * a step of their own; PrefetchDataset and the parallel forms give the same
- * elements in the same order.
+ * Functions are called under the step of the op that wants the element, or of
+ * what reads ahead, hence cancelled with it. They belong to the graph that the
+ * dataset came from, which is kept alive for as long as the dataset is.
  *
  * Threads: an iterator is used by one pull at a time, on whatever thread; the
- * op that owns the tree sees to it (dataset_iterator.c).
+ * owner of the tree sees to it (dataset_iterator.c, dataset_ahead.c).
  */
 #ifndef KERNEL_DATASET_H
 #define KERNEL_DATASET_H
@@ -65,6 +65,7 @@ struct dataset {
     int format;   /* of files */
     bool flag;
     struct dataset_func func;
+    struct pool *pool; /* of those that read ahead */
     pthread_mutex_t lock;
     struct philox_words seeds; /* under lock: of iterators to come */
     struct tensor *cache;      /* under lock: all elements, one by one */
@@ -119,6 +120,8 @@ enum mst_code dataset_pull_root(struct dataset_iter *it, struct op_ctx *c,
                                 void (*finish)(struct dataset_iter *it,
                                                enum mst_code code),
                                 void *arg) MUST_USE;
+/* What `it` waited for has come: goes on there, and up the tree. */
+void dataset_resume(struct dataset_iter *it, enum mst_code code);
 /* Calls a function with these (moved) and what it captured; it->out are the
  * results. */
 enum mst_code dataset_call(struct dataset_iter *it,

@@ -6,9 +6,10 @@
  * word of a Philox stream, taken from the ring of elements between `first`
  * and `last`, and the chosen place is refilled with the oldest element.
  */
+#include "kernel/dataset_batch.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kernel/dataset.h"
+#include "kernel/dataset_ahead.h"
 #include "kernel/dataset_collect.h"
 #include "kernel/types.h"
 
@@ -62,6 +63,8 @@ static enum mst_code batch_go(struct dataset_iter *it, enum mst_code got)
     while (!b->over) {
         if (got == DATASET_FRESH)
             got = dataset_pull(in, it);
+        if (got && got != OP_LATER)
+            collected_done(&b->s); /* as TensorFlow: they are lost */
         if (got)
             return got;
         b->over = in->end;
@@ -100,28 +103,71 @@ static const struct dataset_kind batch_kind = { sizeof(struct batch_iter),
                                                 batch_go, batch_iter_done,
                                                 batch_count };
 
-static enum mst_code batch_run(struct op_ctx *c)
+enum mst_code dataset_batch_args(struct op_ctx *c, int size, int drop,
+                                 int64_t *ret_size, bool *ret_drop)
 {
-    struct dataset *d;
     int64_t n;
-    int last = c->node->in_count - 1;
-    enum mst_code rc = dataset_number(c, 1, "batch_size", &n);
+    enum mst_code rc = dataset_number(c, size, "batch_size", &n);
 
     if (rc)
         return rc;
     if (n <= 0)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "Batch size must be greater than zero.");
-    if (op_in(c, last)->dtype == DT_BOOL && op_in(c, last)->ndim)
+    if (drop && op_in(c, drop)->ndim)
         return op_fail(c, MST_INVALID_ARGUMENT,
                        "drop_remainder must be a scalar");
-    rc = dataset_make(c, &batch_kind, 1, 0, &d);
+    *ret_size = n;
+    *ret_drop = drop && *TENSOR_DATA(op_in(c, drop), bool);
+    return MST_OK;
+}
+
+struct dataset *dataset_batch_new(struct dataset *input, int64_t size,
+                                  bool drop)
+{
+    struct dataset *d = dataset_new(&batch_kind, 1, 0);
+
+    d->inputs[0] = input;
+    d->n[0] = size;
+    d->flag = drop;
+    return d;
+}
+
+static enum mst_code batch_make(struct op_ctx *c, int drop,
+                                struct dataset **ret)
+{
+    struct dataset *in = dataset_of(op_in(c, 0));
+    int64_t size;
+    bool dropped;
+    enum mst_code rc = dataset_batch_args(c, 1, drop, &size, &dropped);
+
     if (rc)
         return rc;
-    d->n[0] = n;
-    d->flag =
-        op_in(c, last)->dtype == DT_BOOL && *TENSOR_DATA(op_in(c, last), bool);
-    return dataset_put(c, d);
+    if (!in)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "The given variant tensor is not a dataset.");
+    *ret = dataset_batch_new(dataset_ref(in), size, dropped);
+    return MST_OK;
+}
+
+static enum mst_code batch_run(struct op_ctx *c)
+{
+    struct dataset *d;
+    enum mst_code rc = batch_make(c, c->node->in_count > 2 ? 2 : 0, &d);
+
+    return rc ? rc : dataset_put(c, d);
+}
+
+static enum mst_code parallel_batch_run(struct op_ctx *c)
+{
+    struct dataset *d;
+    int64_t n;
+    enum mst_code rc = dataset_number(c, 2, "num_parallel_calls", &n);
+
+    if (!rc)
+        rc = batch_make(c, 3, &d);
+    return rc ? rc
+              : dataset_put(c, dataset_ahead_new(d, c->node->env->pool, n));
 }
 
 const struct op_def def_batch_dataset = {
@@ -147,7 +193,8 @@ const struct op_def def_parallel_batch_dataset = {
     .out = "handle: variant",
     .attr = "parallel_copy: bool = false; " DATASET_ATTRS
             "; deterministic: string = 'default'" DATASET_META,
-    .kernel = (const struct op_kernel[]){ { DT_ANY, batch_run }, { 0 } },
+    .kernel =
+        (const struct op_kernel[]){ { DT_ANY, parallel_batch_run }, { 0 } },
 };
 
 /* ---- shuffled ---- */

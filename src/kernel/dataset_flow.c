@@ -4,6 +4,7 @@
  */
 #include "base/mem.h"
 #include "kernel/dataset.h"
+#include "kernel/dataset_ahead.h"
 #include "kernel/types.h"
 
 /* The number of an op with one dataset and one number. */
@@ -40,39 +41,36 @@ static enum mst_code numbered(struct op_ctx *c, const struct dataset_kind *kind,
 
 /* ---- as they are: what only says how, not what ---- */
 
-static enum mst_code same_go(struct dataset_iter *it, enum mst_code got)
-{
-    struct dataset_iter *in = dataset_iter_input(it, 0);
-
-    if (got == DATASET_FRESH)
-        got = dataset_pull(in, it);
-    if (got)
-        return got;
-    it->end = in->end;
-    dataset_take(it, in);
-    return MST_OK;
-}
-
-static int64_t same_count(const struct dataset *d)
-{
-    return dataset_cardinality(d->inputs[0]);
-}
-
-static const struct dataset_kind same_kind = { sizeof(struct dataset_iter),
-                                               same_go, NULL, same_count };
-
 static enum mst_code same_run(struct op_ctx *c)
 {
-    struct dataset *d;
-    enum mst_code rc = dataset_make(c, &same_kind, 1, 0, &d);
+    struct dataset *d = dataset_of(op_in(c, 0));
 
-    return rc ? rc : dataset_put(c, d);
+    return d ? dataset_put(c, dataset_ref(d))
+             : op_fail(c, MST_INVALID_ARGUMENT,
+                       "The given variant tensor is not a dataset.");
+}
+
+static enum mst_code prefetch_run(struct op_ctx *c)
+{
+    struct dataset *d = dataset_of(op_in(c, 0));
+    int64_t n;
+    enum mst_code rc = dataset_number(c, 1, "buffer_size", &n);
+
+    if (rc || !d || !n)
+        return rc ? rc : same_run(c);
+    if (n < -1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       "buffer_size must be >= 0 or set buffer_size to be -1 "
+                       "for auto-tuning");
+    return dataset_put(
+        c, dataset_ahead_new(dataset_ref(d), c->node->env->pool, n));
 }
 
 FLOW(prefetch_dataset, "PrefetchDataset", ", buffer_size: int64",
      "; slack_period: int = 0; legacy_autotune: bool = true; "
      "buffer_size_min: int = 0" DATASET_META,
-     same_run)
+     prefetch_run)
+
 FLOW(options_dataset, "OptionsDataset", "",
      "; serialized_options: string" DATASET_META, same_run)
 FLOW(model_dataset, "ModelDataset", "",
@@ -132,11 +130,18 @@ FLOW(ignore_errors_dataset, "IgnoreErrorsDataset", "",
 
 static enum mst_code take_go(struct dataset_iter *it, enum mst_code got)
 {
+    struct dataset_iter *in = dataset_iter_input(it, 0);
+
     if (got == DATASET_FRESH && it->d->n[0] >= 0 && it->at >= it->d->n[0])
         return dataset_end(it);
-    got = same_go(it, got);
-    it->at += got == MST_OK;
-    return got;
+    if (got == DATASET_FRESH)
+        got = dataset_pull(in, it);
+    if (got)
+        return got;
+    it->at++;
+    it->end = in->end;
+    dataset_take(it, in);
+    return MST_OK;
 }
 
 static int64_t take_count(const struct dataset *d)

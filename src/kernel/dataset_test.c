@@ -1,6 +1,7 @@
 /*
  * Pipelines whose functions end at once or on another thread, with an executor
- * of a few lines: a function is its name and takes one whole number.
+ * of a few lines: a function is its name and takes one whole number. One waits
+ * at a gate that the test opens.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -20,11 +21,18 @@ struct callee {
     atomic_int refs;
 };
 
-static struct callee functions[] = { { .name = "inc" },
-                                     { .name = "seldom" },
-                                     { .name = "bad" } };
+static struct callee functions[] = { { .name = "inc" },    { .name = "seldom" },
+                                     { .name = "bad" },    { .name = "third" },
+                                     { .name = "ranges" }, { .name = "gate" } };
 static bool on_threads;
 static struct resources *shared;
+static struct pool *pool;
+static atomic_int started; /* calls of functions */
+static struct gate {
+    pthread_mutex_t lock;
+    struct running *first; /* under lock: calls that wait */
+    bool open;             /* under lock */
+} gate = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static enum mst_code find(struct op_node *n, const struct attr_value *func,
                           struct callee **ret, struct status *st)
@@ -39,6 +47,7 @@ static enum mst_code find(struct op_node *n, const struct attr_value *func,
 }
 
 struct running {
+    struct running *next;
     struct callee *f;
     struct op_ctx *c;
     int64_t x;
@@ -47,6 +56,8 @@ struct running {
     void *arg;
 };
 
+static struct tensor range(int64_t n);
+
 static void *run(void *arg)
 {
     struct running *r = arg;
@@ -54,12 +65,16 @@ static void *run(void *arg)
     int64_t x = r->x + 1;
     struct status st;
 
-    if (!strcmp(r->f->name, "bad")) {
+    if (!strcmp(r->f->name, "bad") ||
+        (!strcmp(r->f->name, "third") && r->x == 2)) {
         status_set(r->c->st, MST_ABORTED, "bad");
         r->done(r->c, r->arg, MST_ABORTED, NULL, 0);
     } else if (!strcmp(r->f->name, "seldom")) {
         assert_int_equal(tensor_new_scalar(&result.t, DT_BOOL, &st), MST_OK);
         *TENSOR_DATA(&result.t, bool) = r->x % 1000 == 999;
+        r->done(r->c, r->arg, MST_OK, &result, 1);
+    } else if (!strcmp(r->f->name, "ranges")) {
+        result.t = range(r->x);
         r->done(r->c, r->arg, MST_OK, &result, 1);
     } else {
         result.t = harness_int64s(0, NULL, &x);
@@ -68,6 +83,42 @@ static void *run(void *arg)
     tensor_unref(&result.t);
     mem_free(r);
     return NULL;
+}
+
+static bool gate_holds(struct running *r)
+{
+    bool open;
+
+    pthread_mutex_lock(&gate.lock);
+    open = gate.open;
+    if (!open) {
+        r->next = gate.first;
+        gate.first = r;
+    }
+    pthread_mutex_unlock(&gate.lock);
+    return !open;
+}
+
+/* The last that came goes first. */
+static void gate_open(void)
+{
+    struct running *r, *next;
+
+    pthread_mutex_lock(&gate.lock);
+    gate.open = true;
+    r = gate.first;
+    gate.first = NULL;
+    pthread_mutex_unlock(&gate.lock);
+    for (; r; r = next) {
+        next = r->next;
+        run(r);
+    }
+}
+
+static void await_started(int calls)
+{
+    while (started < calls)
+        sched_yield();
 }
 
 static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
@@ -79,9 +130,15 @@ static void start(struct callee *f, struct op_ctx *c, struct op_value *args,
     struct running *r = MEM_NEW(struct running);
     pthread_t t;
 
-    *r = (struct running){ f, c, *TENSOR_DATA(&args[0].t, int64_t), done, arg };
+    *r = (struct running){ NULL, f,  c, *TENSOR_DATA(&args[0].t, int64_t),
+                           done, arg };
     for (int i = 0; i < arg_count; i++)
         tensor_unref(&args[i].t);
+    if (!strcmp(f->name, "gate") && gate_holds(r)) {
+        atomic_fetch_add(&started, 1);
+        return;
+    }
+    atomic_fetch_add(&started, 1);
     if (on_threads) {
         pthread_create(&t, NULL, run, r);
         pthread_detach(t);
@@ -106,6 +163,9 @@ static int setup(void **state)
 {
     on_threads = *state != NULL;
     shared = resources_new("ps");
+    pool = pool_new(2);
+    atomic_store(&started, 0);
+    gate.open = false;
     return 0;
 }
 
@@ -123,6 +183,7 @@ static int teardown(void **state)
     for (size_t i = 0; i < COUNT(functions); i++)
         while (functions[i].refs)
             sched_yield();
+    pool_free(pool);
     return 0;
 }
 
@@ -131,6 +192,7 @@ static void begin(struct harness *h, const char *op)
     harness_init(h, op);
     harness_share(h, shared);
     h->env.calls = &calls;
+    h->env.pool = pool;
 }
 
 static void element(struct harness *h)
@@ -177,6 +239,31 @@ static struct tensor with(const char *op, const char *attr, const char *f,
     harness_types(&h, "Targuments", 0, NULL);
     harness_func(&h, attr, f);
     harness_in(&h, in);
+    return made(&h);
+}
+
+static struct tensor prefetch(int64_t n, struct tensor in)
+{
+    struct harness h;
+
+    begin(&h, "PrefetchDataset");
+    element(&h);
+    harness_in(&h, in);
+    harness_in(&h, number(n));
+    return made(&h);
+}
+
+static struct tensor parallel_map(const char *f, int64_t calls,
+                                  struct tensor in)
+{
+    struct harness h;
+
+    begin(&h, "ParallelMapDatasetV2");
+    element(&h);
+    harness_types(&h, "Targuments", 0, NULL);
+    harness_func(&h, "f", f);
+    harness_in(&h, in);
+    harness_in(&h, number(calls));
     return made(&h);
 }
 
@@ -288,6 +375,162 @@ static void test_many_at_once_get_an_element_each(void **state)
     tensor_unref(&it);
 }
 
+/* ---- read ahead ---- */
+
+static void expect(const struct tensor *it, int64_t x)
+{
+    int64_t got = -1;
+
+    assert_int_equal(next(it, &got), MST_OK);
+    assert_int_equal(got, x);
+}
+
+static void expect_end(const struct tensor *it)
+{
+    int64_t x;
+
+    assert_int_equal(next(it, &x), MST_OUT_OF_RANGE);
+    assert_int_equal(next(it, &x), MST_OUT_OF_RANGE);
+}
+
+static void test_prefetch_gives_every_element_once(void **state)
+{
+    struct tensor it =
+        iterate(prefetch(3, with("MapDataset", "f", "inc", range(200))));
+
+    (void)state;
+    for (int64_t i = 0; i < 200; i++)
+        expect(&it, i + 1);
+    expect_end(&it);
+    tensor_unref(&it);
+}
+
+static void test_parallel_map_keeps_the_order(void **state)
+{
+    struct tensor it =
+        iterate(prefetch(-1, parallel_map("inc", 4, range(500))));
+
+    (void)state;
+    for (int64_t i = 0; i < 500; i++)
+        expect(&it, i + 1);
+    expect_end(&it);
+    tensor_unref(&it);
+}
+
+static void test_error_takes_the_place_of_its_element(void **state)
+{
+    struct tensor it = iterate(prefetch(2, parallel_map("third", 3, range(5))));
+    int64_t x;
+
+    (void)state;
+    expect(&it, 1);
+    expect(&it, 2);
+    assert_int_equal(next(&it, &x), MST_ABORTED);
+    expect(&it, 4);
+    expect(&it, 5);
+    expect_end(&it);
+    tensor_unref(&it);
+}
+
+static void test_calls_run_before_they_are_asked_for(void **state)
+{
+    struct tensor it = iterate(parallel_map("gate", 3, range(9)));
+    struct harness h;
+
+    (void)state;
+    start_next(&h, &it);
+    assert_int_equal(harness_run(&h), OP_LATER);
+    await_started(3);
+    gate_open();
+    assert_int_equal(harness_wait(&h), MST_OK);
+    assert_int_equal(*TENSOR_DATA(&h.out[0].t, int64_t), 1);
+    harness_done(&h);
+    for (int64_t i = 1; i < 9; i++)
+        expect(&it, i + 1);
+    expect_end(&it);
+    tensor_unref(&it);
+}
+
+static void test_cancelled_wait_leaves_the_element(void **state)
+{
+    struct tensor it =
+        iterate(prefetch(2, prefetch(2, parallel_map("gate", 2, range(3)))));
+    struct harness h;
+
+    (void)state;
+    start_next(&h, &it);
+    assert_int_equal(harness_run(&h), OP_LATER);
+    await_started(2);
+    cancel_all(&h.cancel);
+    assert_int_equal(harness_wait(&h), MST_CANCELLED);
+    harness_done(&h);
+    gate_open();
+    for (int64_t i = 0; i < 3; i++)
+        expect(&it, i + 1);
+    expect_end(&it);
+    tensor_unref(&it);
+}
+
+static void test_new_dataset_ends_what_is_under_way(void **state)
+{
+    struct tensor first =
+        iterate(prefetch(2, prefetch(2, parallel_map("gate", 2, range(9)))));
+    struct tensor it;
+    struct harness h;
+
+    (void)state;
+    start_next(&h, &first);
+    assert_int_equal(harness_run(&h), OP_LATER);
+    await_started(2);
+    cancel_all(&h.cancel);
+    assert_int_equal(harness_wait(&h), MST_CANCELLED);
+    harness_done(&h);
+    it = iterate(prefetch(1, range(2))); /* the same iterator */
+    expect(&it, 0);
+    gate_open();
+    expect(&it, 1);
+    expect_end(&it);
+    tensor_unref(&first);
+    tensor_unref(&it);
+}
+
+static void test_dropped_iterator_leaves_nothing(void **state)
+{
+    struct tensor it =
+        iterate(prefetch(1 << 20, parallel_map("inc", 4, range(INT64_MAX))));
+
+    (void)state;
+    expect(&it, 1);
+    tensor_unref(&it);
+}
+
+static struct tensor interleave(int64_t cycle, struct tensor in)
+{
+    struct harness h;
+
+    begin(&h, "ParallelInterleaveDatasetV3");
+    element(&h);
+    harness_types(&h, "Targuments", 0, NULL);
+    harness_func(&h, "f", "ranges");
+    harness_in(&h, in);
+    harness_in(&h, number(cycle));
+    harness_in(&h, number(1));
+    harness_in(&h, number(2));
+    return made(&h);
+}
+
+static void test_parallel_interleave_keeps_the_order(void **state)
+{
+    static const int64_t want[] = { 0, 0, 1, 0, 1, 0, 2, 1, 2, 3 };
+    struct tensor it = iterate(interleave(2, range(5)));
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(want); i++)
+        expect(&it, want[i]);
+    expect_end(&it);
+    tensor_unref(&it);
+}
+
 static void test_iterator_without_dataset_says_so(void **state)
 {
     struct harness h;
@@ -331,6 +574,14 @@ int main(void)
         BOTH(test_filter_passes_thousands_over),
         BOTH(test_failure_of_a_function_is_the_ops),
         BOTH(test_many_at_once_get_an_element_each),
+        BOTH(test_prefetch_gives_every_element_once),
+        BOTH(test_parallel_map_keeps_the_order),
+        BOTH(test_error_takes_the_place_of_its_element),
+        BOTH(test_calls_run_before_they_are_asked_for),
+        BOTH(test_cancelled_wait_leaves_the_element),
+        BOTH(test_new_dataset_ends_what_is_under_way),
+        BOTH(test_dropped_iterator_leaves_nothing),
+        BOTH(test_parallel_interleave_keeps_the_order),
         BOTH(test_iterator_without_dataset_says_so),
         BOTH(test_no_dataset_is_refused),
     };

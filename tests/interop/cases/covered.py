@@ -34,7 +34,7 @@ covered("Iterator IteratorFromStringHandle IteratorGetNextSync BatchDataset "
         "ParallelInterleaveDatasetV3 ShuffleDatasetV3 ModelDataset "
         "FinalizeDataset MaxIntraOpParallelismDataset OptimizeDataset "
         "PrivateThreadPoolDataset AssertNextDataset OptimizeDatasetV2 "
-        "ParallelBatchDataset PaddedBatchDataset CacheDatasetV2 "
+        "PaddedBatchDataset CacheDatasetV2 "
         "TFRecordDatasetV2 FixedLengthRecordDataset RewriteDataset "
         "ParallelInterleaveDataset LegacyParallelInterleaveDatasetV2",
         "cases/datasets.py, under other names of the same kernels")

@@ -24,6 +24,14 @@ def count(k, n, start=0):
                                    k.x(n0(n, "int64")))
 
 
+def sparse_rows(k, indices, shape):
+    """Of constants: TensorFlow's function wants to know the shapes."""
+    return k.tf.data.Dataset.from_sparse_tensor_slices(k.tf.SparseTensor(
+        k.tf.constant(indices, k.tf.int64),
+        k.tf.constant(f32(*range(len(indices)))),
+        k.tf.constant(shape, k.tf.int64)))
+
+
 PIPELINES = {
     ("RangeDataset", "steps"): (3, lambda k, d: d.range(
         k.x(n0(9, "int64")), k.x(n0(0, "int64")), k.x(n0(-4, "int64")))),
@@ -56,6 +64,22 @@ PIPELINES = {
         lambda x: (x * x, k.tf.cast(x, k.tf.float32) / 2))),
     ("ParallelMapDatasetV2", "square"): (3, lambda k, d: count(k, 3).map(
         lambda x: x * x, num_parallel_calls=2)),
+    ("SparseTensorSliceDataset", "rows"): (4, lambda k, d: sparse_rows(
+        k, [[0, 1], [0, 2], [2, 0]], [4, 3])),
+    ("SparseTensorSliceDataset", "a vector"): (3, lambda k, d: sparse_rows(
+        k, [[1], [2]], [3])),
+    ("SparseTensorSliceDataset", "outside"): (2, lambda k, d: sparse_rows(
+        k, [[-1, 0], [1, 1], [9, 0]], [2, 3])),
+    ("ParallelMapDatasetV2", "up to the server"): (40, lambda k, d: count(
+        k, 40).map(lambda x: x * x, num_parallel_calls=-1).prefetch(-1)),
+    ("MapAndBatchDataset", "rest"): (3, lambda k, d: count(k, 7).apply(
+        k.tf.data.experimental.map_and_batch(
+            lambda x: (x, x * x), 3, num_parallel_calls=2))),
+    ("MapAndBatchDataset", "no rest"): (2, lambda k, d: count(k, 7).apply(
+        k.tf.data.experimental.map_and_batch(
+            lambda x: x + 1, 3, drop_remainder=True))),
+    ("ParallelBatchDataset", "rest"): (3, lambda k, d: count(k, 5).batch(
+        2, num_parallel_calls=2)),
     ("MapDataset", "captured"): (3, lambda k, d: (
         lambda c: count(k, 3).map(lambda x: x + c))(k.x(n0(10, "int64")))),
     ("FilterDataset", "odd"): (3, lambda k, d: count(k, 7).filter(
@@ -170,6 +194,32 @@ def ignored(k):
     d = k.tf.data.Dataset.from_tensor_slices([1., 0., 2., 0.])
     d = d.map(lambda x: k.tf.debugging.check_numerics(1 / x, "zero"))
     return through(k, d.apply(k.tf.data.experimental.ignore_errors()), 2)
+
+
+@graph("BatchDatasetV2 ParallelMapDatasetV2", "after an error")
+def batch_after_an_error(k):
+    d = k.tf.data.Dataset.from_tensor_slices([1., 2., 0., 4., 5., 6.])
+    d = d.map(lambda x: k.tf.debugging.check_numerics(1 / x, "zero"),
+              num_parallel_calls=3).prefetch(2).batch(2)
+    return through(k, d.apply(k.tf.data.experimental.ignore_errors()), 3)
+
+
+@graph("ParallelInterleaveDatasetV4", "before an error")
+def before_an_error(k):
+    d = k.tf.data.Dataset.from_tensor_slices([1, 2, 0, 3])
+    return through(k, d.interleave(
+        lambda x: k.tf.data.Dataset.range(k.tf.cast(6 // x, k.tf.int64)),
+        cycle_length=3, num_parallel_calls=2), 2)
+
+
+for label, indices, shape in (("no order", [[1, 0], [0, 0]], [2, 2]),
+                              ("other rank", [[1, 0], [0, 0]], [2])):
+    @graph("SparseTensorSliceDataset", label, fails=True)
+    def no_rows(k, indices=indices, shape=shape):
+        d = k.tf.raw_ops.SparseTensorSliceDataset(
+            indices=k.x(i64(indices)), values=k.x(f32(1, 2)),
+            dense_shape=k.x(i64(shape)))
+        return k.tf.raw_ops.DatasetCardinality(input_dataset=d)
 
 
 @graph("TextLineDataset", "not there", fails=True)
