@@ -4,9 +4,9 @@
  * matrix; what is read back is stacked.
  */
 #include "base/mem.h"
-#include "kernel/boxed.h"
 #include "kernel/sparse_batch.h"
 #include "kernel/types.h"
+#include "tensor/boxed.h"
 #include "tensor/proto.h"
 
 /* ---- out ---- */

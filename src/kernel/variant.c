@@ -7,10 +7,10 @@
 
 #include "kernel/combine.h"
 #include "kernel/element.h"
-#include "kernel/optional.h"
-#include "kernel/ragged_variant.h"
-#include "kernel/tensor_list.h"
+#include "tensor/list.h"
 #include "tensor/number.h"
+#include "tensor/optional.h"
+#include "tensor/ragged.h"
 
 #define DEPTH_MAX 16
 

@@ -2,8 +2,8 @@
  * A tensor as an element of a DT_VARIANT tensor: how a sparse or ragged value
  * travels where only one tensor can.
  */
-#ifndef KERNEL_BOXED_H
-#define KERNEL_BOXED_H
+#ifndef TENSOR_BOXED_H
+#define TENSOR_BOXED_H
 
 #include "tensor/tensor.h"
 

@@ -2,8 +2,8 @@
  * A ragged value as one element of a DT_VARIANT tensor: how it goes through
  * loops and datasets, which know nothing but tensors.
  */
-#ifndef KERNEL_RAGGED_VARIANT_H
-#define KERNEL_RAGGED_VARIANT_H
+#ifndef TENSOR_RAGGED_H
+#define TENSOR_RAGGED_H
 
 #include "tensor/tensor.h"
 

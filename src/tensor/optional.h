@@ -2,10 +2,10 @@
  * An optional: some tensors, or nothing. The branches of a function that is
  * differentiated hand each other their values in such.
  */
-#ifndef KERNEL_OPTIONAL_H
-#define KERNEL_OPTIONAL_H
+#ifndef TENSOR_OPTIONAL_H
+#define TENSOR_OPTIONAL_H
 
-#include "op/op.h"
+#include "tensor/tensor.h"
 
 /* Never changes once it is made. */
 struct optional {

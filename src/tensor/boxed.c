@@ -1,4 +1,4 @@
-#include "kernel/boxed.h"
+#include "tensor/boxed.h"
 
 #include "base/mem.h"
 
