@@ -204,11 +204,20 @@ static enum mst_code value_at(struct op_ctx *c, int64_t i, int rank, int splits,
                        "Encoded input RaggedTensorVariant has ragged_rank=%d.  "
                        "Expected ragged_rank=%d.",
                        r->rank, rank);
-    for (int k = 0; k < rank; k++)
-        if (r->splits[k].dtype != splits)
+    for (int k = 0; k < rank; k++) {
+        const struct tensor *s = &r->splits[k];
+        char text[SHAPE_TEXT_MAX];
+
+        if (s->dtype != splits)
             return op_fail(c, MST_INVALID_ARGUMENT,
                            "Expected row_splits Tensor dtype: %s, found: %s",
-                           dtype_name(splits), dtype_name(r->splits[k].dtype));
+                           dtype_name(splits), dtype_name(s->dtype));
+        if (s->ndim != 1 || !s->count)
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "Row splits of the element at index %lld must be a "
+                           "vector that is not empty, found: %s",
+                           (long long)i, tensor_shape_text(s, text));
+    }
     *ret = r;
     return MST_OK;
 }
