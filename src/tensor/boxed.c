@@ -27,3 +27,25 @@ const struct tensor *boxed_get(const struct object *o)
         return NULL;
     return &CONTAINER(o, struct boxed, o)->t;
 }
+
+/* ---- in messages: without metadata ---- */
+
+static const struct tensor *next(const struct object *o, int64_t *at)
+{
+    return (*at)++ ? NULL : boxed_get(o);
+}
+
+static enum mst_code make(const struct variant_parts *p, struct object **ret,
+                          struct status *st)
+{
+    if (p->count != 1)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "A tensor in a variant is %lld tensors",
+                          (long long)p->count);
+    *ret = boxed_new(&p->tensors[0]);
+    return MST_OK;
+}
+
+const struct variant_codec boxed_codec = { .kind = &boxed_kind,
+                                           .next = next,
+                                           .make = make };

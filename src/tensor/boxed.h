@@ -5,7 +5,7 @@
 #ifndef TENSOR_BOXED_H
 #define TENSOR_BOXED_H
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 /* Never changes once it is made. */
 struct boxed {
@@ -14,6 +14,8 @@ struct boxed {
 };
 
 extern const struct object_kind boxed_kind;
+
+extern const struct variant_codec boxed_codec;
 
 /* With one more reference to the tensor. */
 struct object *boxed_new(const struct tensor *t);

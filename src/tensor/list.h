@@ -10,7 +10,7 @@
 #ifndef TENSOR_LIST_H
 #define TENSOR_LIST_H
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 /* More elements than this no program has; a peer may still ask for them. */
 #define TENSOR_LIST_MAX (1 << 24)
@@ -25,6 +25,7 @@ struct tensor_list {
 };
 
 extern const struct object_kind tensor_list_kind;
+extern const struct variant_codec tensor_list_codec;
 
 struct tensor_list *tensor_list_new(int dtype, const struct shape *shape,
                                     int64_t count_max);

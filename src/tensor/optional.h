@@ -5,7 +5,7 @@
 #ifndef TENSOR_OPTIONAL_H
 #define TENSOR_OPTIONAL_H
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 /* Never changes once it is made. */
 struct optional {
@@ -15,6 +15,7 @@ struct optional {
 };
 
 extern const struct object_kind optional_kind;
+extern const struct variant_codec optional_codec;
 
 /* Its values are none. */
 struct optional *optional_new(int count);
