@@ -36,9 +36,6 @@ enum mst_code serialize_tensor(const struct tensor *t, struct text *ret,
         return status_set(st, MST_UNIMPLEMENTED,
                           "Tensors of type %s cannot be serialized",
                           dtype_name(t->dtype));
-    if (content == TENSOR_PROTO_TOO_LARGE)
-        return status_set(st, MST_RESOURCE_EXHAUSTED,
-                          "Variants are too large to be serialized");
     pb_out_init(&o);
     put_type_and_shape(&o, t);
     if (t->dtype == DT_STRING) {

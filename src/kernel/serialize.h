@@ -5,8 +5,7 @@
 
 #include "kernel/text.h"
 
-/* Adds to ret. UNIMPLEMENTED for resources, RESOURCE_EXHAUSTED for variants
- * that no message can hold. */
+/* Adds to ret. UNIMPLEMENTED for resources. */
 enum mst_code serialize_tensor(const struct tensor *t, struct text *ret,
                                struct status *st) MUST_USE;
 

@@ -185,10 +185,6 @@ static void put_content(struct rpc_msg *m, const struct tensor *t, size_t len)
         rpc_msg_ref(m, t->data, len, t->buf);
         return;
     }
-    if (len == TENSOR_PROTO_TOO_LARGE) {
-        m->no_memory = true;
-        return;
-    }
     at = len ? rpc_msg_reserve(m, len) : NULL;
     if (!at)
         return;
@@ -437,7 +433,7 @@ bool recv_tensor_place(struct recv_tensor_answer *a, const uint8_t *head,
 
 static enum mst_code unparsable(struct status *st)
 {
-    return status_set(st, MST_INTERNAL, "could not parse rpc response");
+    return status_set(st, MST_INTERNAL, MESSAGE_UNPARSABLE);
 }
 
 /* What follows the elements, at the message's own level. */

@@ -498,12 +498,15 @@ static struct variant_walk walk_at(int depth)
     return (struct variant_walk){ .depth = depth, .left = VARIANT_BYTES_MAX };
 }
 
+/* Content that is no variants: a length that is cut. */
+static const uint8_t unreadable[] = { 0xff };
+
 struct tensor_proto_size tensor_proto_size(const struct tensor *t)
 {
     struct variant_walk w = walk_at(0);
     size_t content = content_size(t, &w);
 
-    return with_head(t, w.too_large ? TENSOR_PROTO_TOO_LARGE : content);
+    return with_head(t, w.too_large ? sizeof(unreadable) : content);
 }
 
 size_t tensor_proto_size_within(const struct tensor *t, struct variant_walk *w)
@@ -560,7 +563,14 @@ static void put_content(struct pb_out *o, const struct tensor *t, int depth)
 
 void tensor_proto_put_content(struct pb_out *o, const struct tensor *t)
 {
-    put_content(o, t, 0);
+    struct variant_walk w = walk_at(0);
+
+    if (t->dtype == DT_VARIANT)
+        (void)variants_size(t, &w);
+    if (w.too_large)
+        pb_put_raw(o, unreadable, sizeof(unreadable));
+    else
+        put_content(o, t, 0);
 }
 
 void tensor_proto_put_within(struct pb_out *o, const struct tensor *t,

@@ -40,8 +40,6 @@ bool tensor_proto_head(struct tensor_head *h, const uint8_t *data, size_t have);
 struct tensor_proto_size {
     size_t head, content;
 };
-/* Content of variants that no message can hold: it is not to be written. */
-#define TENSOR_PROTO_TOO_LARGE (SIZE_MAX / 4)
 struct tensor_proto_size tensor_proto_size(const struct tensor *t);
 /* Writes the head; the caller lets the content follow: for plain types the
  * tensor's bytes as they lie will do. The shape of a scalar is left out, as

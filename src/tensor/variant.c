@@ -51,13 +51,6 @@ static void take_meta(const struct variant_codec *c, const struct object *o,
         c->put_meta(o, ret);
 }
 
-/* What the reader refuses anyway is not written in full: a loop may have put
- * lists into lists for as long as it liked. */
-static bool has_tensors(const struct variant_codec *c, int depth)
-{
-    return c && c->next && depth < VARIANT_DEPTH_MAX;
-}
-
 void variant_walk_take(struct variant_walk *w, size_t bytes)
 {
     w->too_large = w->too_large || bytes > w->left;
@@ -76,13 +69,14 @@ size_t variant_proto_size(const struct object *o, struct variant_walk *w)
         variant_walk_take(w, 1);
         return 0;
     }
+    w->too_large = w->too_large || w->depth >= VARIANT_DEPTH_MAX;
     take_meta(c, o, &meta);
     n = field_size(strlen(o->kind->name));
     if (meta.len)
         n += field_size(meta.len);
     pb_out_done(&meta);
     variant_walk_take(w, n);
-    if (!has_tensors(c, w->depth))
+    if (!c || !c->next)
         return n;
     w->depth++;
     while (!w->too_large && (t = c->next(o, &at)))
@@ -105,7 +99,7 @@ void variant_put_proto(struct pb_out *out, const struct object *o, int depth)
     if (meta.len)
         pb_put_bytes(out, F_METADATA, meta.data, meta.len);
     pb_out_done(&meta);
-    while (has_tensors(c, depth) && (t = c->next(o, &at))) {
+    while (c && c->next && (t = c->next(o, &at))) {
         pb_put_tag(out, F_TENSORS, PB_LEN);
         tensor_proto_put_within(out, t, depth + 1);
     }

@@ -4,10 +4,11 @@
  * may hold variants in turn. What stands in the metadata differs between types
  * and is told beside each codec.
  *
- * Writing always succeeds, but for what is too large: of an object without a
- * codec (a dataset, a lock) only its type is written, as TensorFlow does it,
- * and who reads it says that it cannot. Of what lies too deep so much is
- * written that the reader sees that it does.
+ * Writing always succeeds. Of an object without a codec (a dataset, a lock)
+ * only its type is written, as TensorFlow does it, and who reads it says that
+ * it cannot. A tensor in which variants lie too deep, or that is too large for
+ * a message, is written so that nobody can read it: as a whole, since
+ * TensorFlow passes over tensors within variants that it cannot read.
  *
  * A codec is a const record beside its kind; variant.c has the list.
  */
@@ -50,13 +51,13 @@ struct variant_codec {
 struct variant_walk {
     int depth;
     size_t left;
-    bool too_large;
+    bool too_large; /* or too deep */
 };
 
 void variant_walk_take(struct variant_walk *w, size_t bytes);
 /* Bytes of the VariantTensorDataProto, which are taken from what is left. */
 size_t variant_proto_size(const struct object *o, struct variant_walk *w);
-/* Writes just so many; depth is that of the walk. */
+/* Writes just so many. For what was not found too large. */
 void variant_put_proto(struct pb_out *out, const struct object *o, int depth);
 /* NULL is a variant that holds nothing. The owner is as in proto.h. */
 enum mst_code variant_from_proto(struct object **ret, const void *data,
