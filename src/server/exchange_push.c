@@ -257,7 +257,7 @@ void exchange_pushed(struct exchange *x, const struct rdv_key *key,
         relay(x, key, value, dead, false);
     } else if (!dead && !tensor_set(value)) {
         /* The step needs it, or it would not have been pushed. */
-        status_set(&st, MST_INTERNAL, "could not parse rpc response");
+        status_set(&st, MST_INTERNAL, MESSAGE_UNPARSABLE);
         exchange_abort(x, &st, true);
     } else if (exchange_put_value(x, key, value, dead, &st)) {
         tensor_unref(value); /* the step has failed; nobody waits for it */
