@@ -119,7 +119,7 @@ static inline void graph_text_tensor(struct graph_text *g, const char *name,
 
     pb_out_init(&p);
     tensor_proto_put_head(&p, t, size);
-    pb_put_raw(&p, t->data, size.content);
+    tensor_proto_put_content(&p, t);
     pb_out_init(&v);
     pb_put_bytes(&v, 8, p.data, p.len);
     graph_text_attr(g, name, &v);

@@ -26,7 +26,9 @@ static void dataset_free(struct object *o)
     mem_free(d);
 }
 
-const struct object_kind dataset_object_kind = { "dataset", dataset_free };
+const struct object_kind dataset_object_kind = {
+    "tensorflow::DatasetVariantWrapper", dataset_free
+};
 
 struct dataset *dataset_new(const struct dataset_kind *kind, int inputs,
                             int tensors)

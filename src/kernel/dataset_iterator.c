@@ -7,9 +7,9 @@
  */
 #include "base/mem.h"
 #include "kernel/dataset.h"
-#include "kernel/optional.h"
 #include "kernel/types.h"
 #include "kernel/wait.h"
+#include "tensor/optional.h"
 
 struct iterator {
     struct object o;

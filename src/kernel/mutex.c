@@ -44,7 +44,11 @@ _Static_assert(sizeof(struct waiter) <= OP_SCRATCH, "scratch is too small");
 
 static void hold_free(struct object *o);
 
-static const struct object_kind hold_kind = { "mutex lock", hold_free };
+static const struct object_kind hold_kind = {
+    "tensorflow::SharedPtrVariant<tensorflow::(anonymous namespace)::Mutex::"
+    "LockReleaser>",
+    hold_free
+};
 
 /* The op has the mutex: its output is the hold. */
 static enum mst_code give(struct wait *w)

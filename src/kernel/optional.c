@@ -1,28 +1,6 @@
-#include "kernel/optional.h"
-
-#include "base/mem.h"
+/* Optionals: made, asked whether they hold something, and taken apart. */
+#include "tensor/optional.h"
 #include "kernel/types.h"
-
-static void optional_free(struct object *o)
-{
-    struct optional *v = CONTAINER(o, struct optional, o);
-
-    for (int i = 0; i < v->count; i++)
-        tensor_unref(&v->values[i]);
-    mem_free(v);
-}
-
-const struct object_kind optional_kind = { "optional", optional_free };
-
-struct optional *optional_new(int count)
-{
-    struct optional *v =
-        mem_new(sizeof(*v) + (size_t)MAX(count, 0) * sizeof(v->values[0]));
-
-    object_init(&v->o, &optional_kind);
-    v->count = count;
-    return v;
-}
 
 static enum mst_code out_optional(struct op_ctx *c, struct optional *v)
 {

@@ -4,38 +4,15 @@
  * the outermost dimension; putting it together again adds one level of splits
  * for each dimension of that tensor.
  */
-#include "kernel/ragged_variant.h"
-
 #include <string.h>
 
 #include "base/mem.h"
 #include "kernel/args.h"
 #include "kernel/types.h"
+#include "tensor/ragged.h"
 
 extern const struct op_def def_ragged_tensor_to_variant;
 extern const struct op_def def_ragged_tensor_from_variant;
-
-static void ragged_free(struct object *o)
-{
-    struct ragged_value *r = CONTAINER(o, struct ragged_value, o);
-
-    tensor_unref(&r->values);
-    for (int i = 0; i < r->rank; i++)
-        tensor_unref(&r->splits[i]);
-    mem_free(r);
-}
-
-const struct object_kind ragged_kind = { "RaggedTensorVariant", ragged_free };
-
-struct ragged_value *ragged_value_new(int rank)
-{
-    struct ragged_value *r =
-        mem_new(sizeof(*r) + (size_t)rank * sizeof(r->splits[0]));
-
-    object_init(&r->o, &ragged_kind);
-    r->rank = rank;
-    return r;
-}
 
 static int64_t split_at(const struct tensor *t, int64_t i)
 {
@@ -227,11 +204,20 @@ static enum mst_code value_at(struct op_ctx *c, int64_t i, int rank, int splits,
                        "Encoded input RaggedTensorVariant has ragged_rank=%d.  "
                        "Expected ragged_rank=%d.",
                        r->rank, rank);
-    for (int k = 0; k < rank; k++)
-        if (r->splits[k].dtype != splits)
+    for (int k = 0; k < rank; k++) {
+        const struct tensor *s = &r->splits[k];
+        char text[SHAPE_TEXT_MAX];
+
+        if (s->dtype != splits)
             return op_fail(c, MST_INVALID_ARGUMENT,
                            "Expected row_splits Tensor dtype: %s, found: %s",
-                           dtype_name(splits), dtype_name(r->splits[k].dtype));
+                           dtype_name(splits), dtype_name(s->dtype));
+        if (s->ndim != 1 || !s->count)
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           "Row splits of the element at index %lld must be a "
+                           "vector that is not empty, found: %s",
+                           (long long)i, tensor_shape_text(s, text));
+    }
     *ret = r;
     return MST_OK;
 }

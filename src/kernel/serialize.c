@@ -1,6 +1,6 @@
 #include "kernel/serialize.h"
 
-#include "wire/pb.h"
+#include "tensor/proto.h"
 
 static void put_type_and_shape(struct pb_out *o, const struct tensor *t)
 {
@@ -20,27 +20,35 @@ static void put_type_and_shape(struct pb_out *o, const struct tensor *t)
     pb_out_done(&dim);
 }
 
+static void put_strings(struct pb_out *o, const struct tensor *t)
+{
+    for (int64_t i = 0; i < t->count; i++)
+        pb_put_bytes(o, 8, tensor_str(t, i)->data, tensor_str(t, i)->len);
+}
+
 enum mst_code serialize_tensor(const struct tensor *t, struct text *ret,
                                struct status *st)
 {
+    size_t content = tensor_proto_size(t).content;
     struct pb_out o;
 
-    if (t->dtype != DT_STRING && !dtype_is_plain((enum dtype)t->dtype))
+    if (t->dtype == DT_RESOURCE)
         return status_set(st, MST_UNIMPLEMENTED,
                           "Tensors of type %s cannot be serialized",
                           dtype_name(t->dtype));
     pb_out_init(&o);
     put_type_and_shape(&o, t);
     if (t->dtype == DT_STRING) {
-        for (int64_t i = 0; i < t->count; i++)
-            pb_put_bytes(&o, 8, tensor_str(t, i)->data, tensor_str(t, i)->len);
+        put_strings(&o, t);
     } else if (t->count) {
         pb_put_tag(&o, 4, PB_LEN);
-        pb_put_varint(&o, tensor_bytes(t));
+        pb_put_varint(&o, content);
     }
+    if (t->dtype == DT_VARIANT)
+        tensor_proto_put_content(&o, t);
     text_add(ret, o.data, o.len);
     pb_out_done(&o);
-    if (t->dtype != DT_STRING)
+    if (dtype_is_plain((enum dtype)t->dtype))
         text_add(ret, t->data, tensor_bytes(t));
     return MST_OK;
 }

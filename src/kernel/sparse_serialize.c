@@ -4,9 +4,9 @@
  * matrix; what is read back is stacked.
  */
 #include "base/mem.h"
-#include "kernel/boxed.h"
 #include "kernel/sparse_batch.h"
 #include "kernel/types.h"
+#include "tensor/boxed.h"
 #include "tensor/proto.h"
 
 /* ---- out ---- */
@@ -18,10 +18,7 @@ static void put_proto(struct str *s, const struct tensor *t)
 
     pb_out_init(&o);
     tensor_proto_put_head(&o, t, size);
-    if (t->dtype == DT_STRING)
-        tensor_proto_put_strings(&o, t);
-    else
-        pb_put_raw(&o, t->data, tensor_bytes(t));
+    tensor_proto_put_content(&o, t);
     str_set(s, o.data, o.len);
     pb_out_done(&o);
 }

@@ -7,10 +7,10 @@
 
 #include "kernel/combine.h"
 #include "kernel/element.h"
-#include "kernel/optional.h"
-#include "kernel/ragged_variant.h"
-#include "kernel/tensor_list.h"
+#include "tensor/list.h"
 #include "tensor/number.h"
+#include "tensor/optional.h"
+#include "tensor/ragged.h"
 
 #define DEPTH_MAX 16
 
@@ -294,9 +294,8 @@ static enum mst_code add_objects(struct walk w, const struct object *a,
     if (a->kind == &optional_kind)
         return add_optionals(w, CONTAINER(a, struct optional, o),
                              CONTAINER(b, struct optional, o), ret);
-    if (a->kind == &number_kind)
-        return add_numbers(w, CONTAINER(a, struct number, o),
-                           CONTAINER(b, struct number, o), ret);
+    if (number_of(a))
+        return add_numbers(w, number_of(a), number_of(b), ret);
     if (a->kind == &ragged_kind)
         return add_ragged(w, CONTAINER(a, struct ragged_value, o),
                           CONTAINER(b, struct ragged_value, o), ret);
@@ -313,8 +312,8 @@ static enum mst_code zero_object(struct walk w, const struct object *x,
         return zero_list(w, CONTAINER(x, struct tensor_list, o), ret);
     if (x->kind == &optional_kind)
         return zero_optional(w, CONTAINER(x, struct optional, o), ret);
-    if (x->kind == &number_kind)
-        return zero_number(w, CONTAINER(x, struct number, o), ret);
+    if (number_of(x))
+        return zero_number(w, number_of(x), ret);
     if (x->kind == &ragged_kind)
         return zero_ragged(w, CONTAINER(x, struct ragged_value, o), ret);
     return unsupported(w, "ZerosLike", x->kind->name);

@@ -58,7 +58,8 @@ void exchange_relay_go(struct exchange *x);
 /* The other end of the lane wants a value as it is now, or will be. */
 void exchange_pull(struct exchange *x, const struct rdv_key *key,
                    struct lane *lane);
-/* A value came that way. It is taken. */
+/* A value came that way. It is taken. One that is neither set nor dead could
+ * not be read, and fails the step. */
 void exchange_pushed(struct exchange *x, const struct rdv_key *key,
                      struct tensor *value, bool dead);
 

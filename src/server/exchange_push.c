@@ -251,10 +251,15 @@ void exchange_pull(struct exchange *x, const struct rdv_key *key,
 void exchange_pushed(struct exchange *x, const struct rdv_key *key,
                      struct tensor *value, bool dead)
 {
-    struct status st;
+    struct status st = STATUS_INIT;
 
-    if (is_for_another(x, key->dst_device, key->dst_device_len))
+    if (is_for_another(x, key->dst_device, key->dst_device_len)) {
         relay(x, key, value, dead, false);
-    else if (exchange_put_value(x, key, value, dead, &st))
+    } else if (!dead && !tensor_set(value)) {
+        /* The step needs it, or it would not have been pushed. */
+        status_set(&st, MST_INTERNAL, MESSAGE_UNPARSABLE);
+        exchange_abort(x, &st, true);
+    } else if (exchange_put_value(x, key, value, dead, &st)) {
         tensor_unref(value); /* the step has failed; nobody waits for it */
+    }
 }

@@ -54,7 +54,7 @@ static void on_frame(struct lane *lane, struct lane_frame *f, void *arg)
                           : f->kind == QUICK_PULL ? 'l'
                                                   : 'p';
     if (f->kind == QUICK_PUSH && push_read(f, &p)) {
-        t->value = *(float *)p.value.data;
+        t->value = tensor_set(&p.value) ? *(float *)p.value.data : -1;
         tensor_unref(&p.value);
     }
     pthread_cond_broadcast(&t->changed);
@@ -205,11 +205,56 @@ static void test_relay_by(void **state)
     task_close(&master);
 }
 
+static void remember(struct rdv_recv *r, enum mst_code code)
+{
+    *(enum mst_code *)r->impl = code;
+}
+
+/* It is passed on as such, and fails the receives of the step that it is for.
+ */
+static void test_a_value_that_could_not_be_read(void **state)
+{
+    struct exchange *x = exchange_new(STEP, NULL, NULL, NULL);
+    struct rendezvous *r = exchange_rendezvous(x);
+    struct rdv_key there =
+                       key_of(PS0 CPU ";0000000000000001;" PS1 CPU ";a;0:0"),
+                   here =
+                       key_of(PS0 CPU ";0000000000000001;" MASTER CPU ";b;0:0");
+    struct status st = STATUS_INIT, why = STATUS_INIT;
+    enum mst_code first = MST_OK, second = MST_OK;
+    struct rdv_recv recv = { .done = remember, .st = &why, .impl = &first },
+                    later = { .done = remember, .st = &why, .impl = &second };
+    struct tensor none = { 0 };
+    struct task ps0, ps1;
+
+    task_open(&ps0);
+    task_open(&ps1);
+    assert_int_equal(exchange_bind(x, MASTER, NULL, NULL, &st), MST_OK);
+    exchange_push(x, PS0, ps0.lane);
+    exchange_push(x, PS1, ps1.lane);
+    exchange_pushed(x, &there, &none, false);
+    task_wait(&ps1, 1);
+    assert_string_equal(ps1.came, "p");
+    assert_true(ps1.value == -1);
+
+    r->ops->recv(r, &here, &recv);
+    assert_int_equal(first, MST_OK);
+    exchange_pushed(x, &here, &none, false);
+    assert_int_equal(first, MST_INTERNAL);
+    assert_string_equal(why.msg, "could not parse rpc response");
+    r->ops->recv(r, &here, &later);
+    assert_int_equal(second, MST_INTERNAL);
+    exchange_unref(x);
+    task_close(&ps0);
+    task_close(&ps1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_relay_waits_for_all),
         cmocka_unit_test(test_relay_by),
+        cmocka_unit_test(test_a_value_that_could_not_be_read),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

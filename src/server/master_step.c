@@ -250,17 +250,22 @@ static void cancel_parts(struct master_run *r, const struct status *st)
 /*
  * Whether the part failed because of another: at one of the receives that were
  * put between them, with an error that the other will report itself. What the
- * transport says (a task is gone, or another one now) is nobody else's to tell.
+ * transport says (a task is gone, or another one now) is nobody else's to tell,
+ * nor that a value could not be read: but where it was to be read first.
  */
 static bool is_derived(const struct status *st)
 {
     const char *mark = NULL, *at = st->msg, *tail;
+    int marks = 0;
 
     if (st->code == MST_UNAVAILABLE || st->code == MST_ABORTED ||
         st->code == MST_CANCELLED || st->code == MST_DEADLINE_EXCEEDED)
         return false;
-    while ((at = strstr(at, "[[{{node ")) != NULL)
+    for (; (at = strstr(at, "[[{{node ")) != NULL; marks++)
         mark = at++;
+    if (st->code == MST_INTERNAL && marks == 1 &&
+        !strncmp(st->msg, MESSAGE_UNPARSABLE, strlen(MESSAGE_UNPARSABLE)))
+        return false;
     tail = mark ? strstr(mark, "}}]]") : NULL;
     while (tail && tail > mark && tail[-1] >= '0' && tail[-1] <= '9')
         tail--;

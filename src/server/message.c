@@ -176,18 +176,31 @@ bool run_graph_next_recv(const struct run_graph_request *r, size_t *at,
 }
 
 /* The elements, by reference where they lie still. */
-static void put_content(struct rpc_msg *m, const struct tensor *t)
+static void put_content(struct rpc_msg *m, const struct tensor *t, size_t len)
 {
     struct pb_out o;
+    uint8_t *at;
 
-    if (t->dtype != DT_STRING) {
-        rpc_msg_ref(m, t->data, tensor_bytes(t), t->buf);
+    if (dtype_is_plain((enum dtype)t->dtype)) {
+        rpc_msg_ref(m, t->data, len, t->buf);
         return;
     }
-    pb_out_init(&o);
-    tensor_proto_put_strings(&o, t);
-    rpc_msg_copy(m, o.data, o.len);
-    pb_out_done(&o);
+    at = len ? rpc_msg_reserve(m, len) : NULL;
+    if (!at)
+        return;
+    pb_out_into(&o, at, len);
+    tensor_proto_put_content(&o, t);
+    CHECK(o.len == len);
+}
+
+/* What o holds, and the tensor behind it. o ends. */
+static void put_tensor(struct rpc_msg *m, struct pb_out *o,
+                       const struct tensor *t, struct tensor_proto_size size)
+{
+    tensor_proto_put_head(o, t, size);
+    rpc_msg_copy(m, o->data, o->len);
+    pb_out_done(o);
+    put_content(m, t, size.content);
 }
 
 void message_put_named(struct rpc_msg *m, uint32_t field,
@@ -205,10 +218,7 @@ void message_put_named(struct rpc_msg *m, uint32_t field,
     pb_put_bytes(&o, 1, key.data, key.len);
     pb_put_tag(&o, 2, PB_LEN);
     pb_put_varint(&o, tensor);
-    tensor_proto_put_head(&o, t, size);
-    rpc_msg_copy(m, o.data, o.len);
-    pb_out_done(&o);
-    put_content(m, t);
+    put_tensor(m, &o, t, size);
 }
 
 void run_graph_put_recv(struct rpc_msg *m, struct message_text key,
@@ -271,10 +281,7 @@ void message_put_tensor(struct rpc_msg *m, uint32_t field,
     pb_out_init(&o);
     pb_put_tag(&o, field, PB_LEN);
     pb_put_varint(&o, size.head + size.content);
-    tensor_proto_put_head(&o, t, size);
-    rpc_msg_copy(m, o.data, o.len);
-    pb_out_done(&o);
-    put_content(m, t);
+    put_tensor(m, &o, t, size);
 }
 
 void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t)
@@ -374,9 +381,7 @@ void recv_tensor_put_response(struct rpc_msg *m, const struct tensor *t,
 
         pb_put_tag(&o, 1, PB_LEN);
         pb_put_varint(&o, size.head + size.content);
-        tensor_proto_put_head(&o, t, size);
-        rpc_msg_copy(m, o.data, o.len);
-        put_content(m, t);
+        put_tensor(m, &o, t, size);
     }
     pb_out_done(&o);
 }
@@ -428,7 +433,7 @@ bool recv_tensor_place(struct recv_tensor_answer *a, const uint8_t *head,
 
 static enum mst_code unparsable(struct status *st)
 {
-    return status_set(st, MST_INTERNAL, "could not parse rpc response");
+    return status_set(st, MST_INTERNAL, MESSAGE_UNPARSABLE);
 }
 
 /* What follows the elements, at the message's own level. */

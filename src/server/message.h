@@ -57,6 +57,9 @@ void run_step_put_error(struct rpc_msg *m, const struct status *st);
 /* RunCallableResponse: appends a result. */
 void run_callable_put_fetch(struct rpc_msg *m, const struct tensor *t);
 
+/* What a receive says of a value that came and could not be read. */
+#define MESSAGE_UNPARSABLE "could not parse rpc response"
+
 /* A DeviceAttributes. Its physical_device_desc, which TensorFlow
  * leaves empty, says whose task it is of. */
 #define MESSAGE_OURS "muster"

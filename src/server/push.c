@@ -19,15 +19,16 @@ static void send_message(struct lane *lane, struct lane_out *out,
     struct rpc_msg m;
 
     rpc_msg_init(&m);
-    recv_tensor_put_response(&m, t, false);
-    if (rpc_msg_flatten(&m, &d)) {
+    if (tensor_set(t))
+        recv_tensor_put_response(&m, t, false);
+    if (rpc_msg_len(&m) && rpc_msg_flatten(&m, &d)) {
         out->bulk = d.data;
         out->bulk_len = d.len;
         out->owner = d.owner;
         lane_send(lane, out);
         buffer_unref(d.owner);
     } else {
-        lane_shut(lane, "no memory");
+        lane_send(lane, out); /* without bytes: it cannot be read */
     }
     rpc_msg_done(&m);
 }
@@ -90,21 +91,19 @@ static bool read_plain(struct lane_frame *f, const struct head *h,
     return true;
 }
 
-static bool read_message(const struct lane_frame *f, struct tensor *ret)
+static void read_message(const struct lane_frame *f, struct tensor *ret)
 {
     struct recv_tensor_answer a = { 0 };
     struct rpc_data msg = { 0 };
     struct status st = STATUS_INIT;
 
     if (!f->bulk)
-        return false;
+        return;
     msg.data = f->bulk->data;
     msg.len = f->bulk->size;
     msg.owner = f->bulk;
-    if (recv_tensor_finish(&a, &msg, &(struct rpc_place){ 0 }, &st))
-        return false;
-    tensor_move(ret, &a.tensor);
-    return true;
+    if (!recv_tensor_finish(&a, &msg, &(struct rpc_place){ 0 }, &st))
+        tensor_move(ret, &a.tensor);
 }
 
 bool push_read(struct lane_frame *f, struct push *ret)
@@ -128,6 +127,8 @@ bool push_read(struct lane_frame *f, struct push *ret)
     ret->value = (struct tensor){ 0 };
     if (ret->dead)
         return true;
-    return h.flags & MESSAGE ? read_message(f, &ret->value)
-                             : read_plain(f, &h, dims, &ret->value);
+    if (!(h.flags & MESSAGE))
+        return read_plain(f, &h, dims, &ret->value);
+    read_message(f, &ret->value);
+    return true;
 }

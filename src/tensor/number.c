@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/pb.h"
 
 static void number_free(struct object *o)
 {
@@ -13,54 +12,80 @@ static void number_free(struct object *o)
     mem_free(b);
 }
 
-const struct object_kind number_kind = { "number", number_free };
+static const struct object_kind int_kind = { "int", number_free };
+static const struct object_kind float_kind = { "float", number_free };
+static const struct object_kind double_kind = { "double", number_free };
+static const struct object_kind bool_kind = { "bool", number_free };
+
+static const struct object_kind *kind_of(int dt)
+{
+    switch (dt) {
+    case DT_INT32:
+        return &int_kind;
+    case DT_FLOAT:
+        return &float_kind;
+    case DT_DOUBLE:
+        return &double_kind;
+    default:
+        CHECK(dt == DT_BOOL);
+        return &bool_kind;
+    }
+}
 
 struct number *number_new(struct tensor value)
 {
     struct number *b = MEM_NEW(struct number);
 
-    object_init(&b->o, &number_kind);
+    object_init(&b->o, kind_of(value.dtype));
     b->value = value;
     return b;
 }
 
-/* The names that TensorFlow has for them. */
-static enum dtype type_named(const struct pb_field *f)
+const struct number *number_of(const struct object *o)
 {
-    static const struct {
-        const char *name;
-        enum dtype dtype;
-    } types[] = { { "int", DT_INT32 },
-                  { "float", DT_FLOAT },
-                  { "double", DT_DOUBLE },
-                  { "bool", DT_BOOL } };
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (f->len == strlen(types[i].name) &&
-            !memcmp(f->data, types[i].name, f->len))
-            return types[i].dtype;
-    return DT_INVALID;
+    return o->kind->free == number_free ? CONTAINER(o, struct number, o) : NULL;
 }
 
-struct number *number_from_proto(const void *data, size_t len)
-{
-    struct pb_in in = pb_in(data, len);
-    struct pb_field f, bytes = { 0 };
-    enum dtype dt = DT_INVALID;
-    struct tensor value;
-    struct status st;
+/* ---- in messages: the metadata is its bytes ---- */
 
-    while (pb_next(&in, &f)) {
-        if (f.number == 1 && f.wire == PB_LEN)
-            dt = type_named(&f);
-        else if (f.number == 2 && f.wire == PB_LEN)
-            bytes = f;
-    }
-    if (in.bad || dt == DT_INVALID || bytes.len != dtype_size(dt) ||
-        tensor_new(&value, dt, 0, NULL, &st))
-        return NULL;
-    memcpy(value.data, bytes.data, bytes.len);
+static void put_meta(const struct object *o, struct pb_out *out)
+{
+    const struct tensor *value = &number_of(o)->value;
+
+    pb_put_raw(out, value->data, tensor_bytes(value));
+}
+
+static enum mst_code make(enum dtype dt, const struct variant_parts *p,
+                          struct object **ret, struct status *st)
+{
+    struct tensor value;
+    enum mst_code rc;
+
+    if (p->meta_len != dtype_size(dt))
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "A number of type %s in a variant has %zu bytes",
+                          dtype_name(dt), p->meta_len);
+    rc = tensor_new_scalar(&value, dt, st);
+    if (rc)
+        return rc;
+    memcpy(value.data, p->meta, p->meta_len);
     if (dt == DT_BOOL)
         *TENSOR_DATA(&value, uint8_t) = *TENSOR_DATA(&value, uint8_t) != 0;
-    return number_new(value);
+    *ret = &number_new(value)->o;
+    return MST_OK;
 }
+
+#define NUMBER(name, dt)                                                       \
+    static enum mst_code make_##name(const struct variant_parts *p,            \
+                                     struct object **ret, struct status *st)   \
+    {                                                                          \
+        return make(dt, p, ret, st);                                           \
+    }                                                                          \
+    const struct variant_codec number_##name##_codec = {                       \
+        .kind = &name##_kind, .put_meta = put_meta, .make = make_##name        \
+    };
+
+NUMBER(int, DT_INT32)
+NUMBER(float, DT_FLOAT)
+NUMBER(double, DT_DOUBLE)
+NUMBER(bool, DT_BOOL)

@@ -1,23 +1,22 @@
 /*
- * A number in a variant: the one kind of variant that a TensorProto can hold
- * and that is no container of the runtime's own (lists, optionals, datasets
- * never leave the process that made them).
+ * A number in a variant. Its kind says which: to TensorFlow an int and a float
+ * in variants are of different types.
  */
 #ifndef TENSOR_NUMBER_H
 #define TENSOR_NUMBER_H
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 struct number {
-    struct object o;     /* kind: &number_kind */
-    struct tensor value; /* a scalar */
+    struct object o;     /* kind: one of four */
+    struct tensor value; /* a scalar: int32, float, double or bool */
 };
 
-extern const struct object_kind number_kind;
+extern const struct variant_codec number_int_codec, number_float_codec,
+    number_double_codec, number_bool_codec;
 
 struct number *number_new(struct tensor value); /* moved */
-/* From a VariantTensorDataProto; NULL if it is anything else than an int, a
- * float, a double or a bool. */
-struct number *number_from_proto(const void *data, size_t len);
+/* The number that it is; NULL when it is none. */
+const struct number *number_of(const struct object *o);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/number.h"
+#include "tensor/variant.h"
 
 enum {
     F_DTYPE = 1,
@@ -94,8 +94,6 @@ static int value_field(enum dtype dt)
     case DT_HALF:
     case DT_BFLOAT16:
         return F_HALF;
-    case DT_VARIANT:
-        return F_VARIANT;
     case DT_UINT32:
         return F_UINT32;
     case DT_UINT64:
@@ -104,6 +102,12 @@ static int value_field(enum dtype dt)
         return F_INT;
     }
 }
+
+/* Where a message lies: who owns its bytes, and in how many variants. */
+struct within {
+    struct buffer *owner;
+    int depth;
+};
 
 /* Elements arriving one by one. Complex numbers arrive as two. */
 struct filling {
@@ -144,19 +148,6 @@ static bool fill_packed(struct filling *fill, const struct pb_field *f,
     return true;
 }
 
-static bool fill_object(struct filling *fill, const struct pb_field *f)
-{
-    struct number *b;
-
-    if (f->wire != PB_LEN || fill->got == fill->limit)
-        return false;
-    b = number_from_proto(f->data, f->len);
-    if (!b)
-        return false;
-    *tensor_object(fill->t, fill->got++) = &b->o;
-    return true;
-}
-
 static bool fill_field(struct filling *fill, const struct pb_field *f,
                        int field)
 {
@@ -164,8 +155,6 @@ static bool fill_field(struct filling *fill, const struct pb_field *f,
                   : field == F_DOUBLE || field == F_DCOMPLEX ? 8
                                                              : 0;
 
-    if (field == F_VARIANT)
-        return fill_object(fill, f);
     if (field == F_STRING) {
         if (f->wire != PB_LEN || fill->got == fill->limit)
             return false;
@@ -219,44 +208,73 @@ static enum mst_code from_values(struct tensor *t, const void *data, size_t len,
     return MST_OK;
 }
 
-static enum mst_code strings_from_content(struct tensor *t, const uint8_t *at,
-                                          size_t len)
+/* Variants that were not given hold nothing: they are not repeated. */
+static enum mst_code variants_from_values(struct tensor *t, const void *data,
+                                          size_t len, struct within in,
+                                          struct status *st)
 {
-    const uint8_t *end = at + len, *bytes = at;
+    struct pb_in fields = pb_in(data, len);
+    enum mst_code rc = MST_OK;
+    struct pb_field f;
+    int64_t got = 0;
+
+    while (!rc && pb_next(&fields, &f)) {
+        if (f.number != F_VARIANT)
+            continue;
+        if (f.wire != PB_LEN || got == t->count)
+            return status_set(st, MST_INVALID_ARGUMENT,
+                              "TensorProto has more or other variants than its "
+                              "shape of %lld elements takes",
+                              (long long)t->count);
+        rc = variant_from_proto(tensor_object(t, got++), f.data, f.len,
+                                in.owner, in.depth, st);
+    }
+    return rc;
+}
+
+/* Strings and variants: the lengths of all, and then all of them. */
+static enum mst_code pieces_from_content(struct tensor *t,
+                                         const struct pb_field *content,
+                                         struct within in, struct status *st)
+{
+    const uint8_t *at = content->data, *end = at + content->len, *bytes = at;
+    enum mst_code rc = MST_OK;
+    bool good = true;
     uint64_t n;
 
-    for (int64_t i = 0; i < t->count; i++)
-        if (!pb_varint(&bytes, end, &n))
-            return MST_INVALID_ARGUMENT;
-    for (int64_t i = 0; i < t->count; i++) {
-        (void)pb_varint(&at, end, &n);
-        if (n > (uint64_t)(end - bytes))
-            return MST_INVALID_ARGUMENT;
-        str_set(tensor_str(t, i), bytes, (size_t)n);
-        bytes += n;
+    for (int64_t i = 0; i < t->count && good; i++)
+        good = pb_varint(&bytes, end, &n);
+    for (int64_t i = 0; i < t->count && good && !rc; i++) {
+        good = pb_varint(&at, end, &n) && n <= (uint64_t)(end - bytes);
+        if (good && t->dtype == DT_STRING)
+            str_set(tensor_str(t, i), bytes, (size_t)n);
+        else if (good)
+            rc = variant_from_proto(tensor_object(t, i), bytes, (size_t)n,
+                                    in.owner, in.depth, st);
+        bytes += good ? n : 0;
     }
-    return bytes == end ? MST_OK : MST_INVALID_ARGUMENT;
+    if (!rc && (!good || bytes != end))
+        rc = status_set(st, MST_INVALID_ARGUMENT,
+                        "Malformed %s content in TensorProto",
+                        dtype_name(t->dtype));
+    return rc;
 }
 
 /* Over the message's own bytes if they are aligned as elements must be. */
-static enum mst_code from_content(struct tensor *t, enum dtype dt,
-                                  const struct shape *s, int64_t count,
-                                  const struct pb_field *content,
-                                  struct buffer *owner, struct status *st)
+static enum mst_code plain_from_content(struct tensor *t, enum dtype dt,
+                                        const struct shape *s, int64_t count,
+                                        const struct pb_field *content,
+                                        struct buffer *owner, struct status *st)
 {
     size_t size = dtype_size(dt);
     enum mst_code rc;
 
-    if (dt != DT_STRING && content->len != (size_t)count * size)
+    if (content->len != (size_t)count * size)
         return status_set(st, MST_INVALID_ARGUMENT,
                           "TensorProto has %zu bytes of content where its "
                           "shape and type take %zu",
                           content->len, (size_t)count * size);
-    if (dt == DT_STRING && (uint64_t)count > content->len)
-        return status_set(st, MST_INVALID_ARGUMENT,
-                          "TensorProto has too little content for %lld strings",
-                          (long long)count);
-    if (dt != DT_STRING && dt != DT_BOOL && owner && content->len > 4096 &&
+    if (dt != DT_BOOL && owner && content->len > 4096 &&
         (uintptr_t)content->data % MIN(size, 16) == 0) {
         tensor_wrap(t, dt, s->ndim, s->dims, buffer_ref(owner),
                     (void *)content->data);
@@ -265,20 +283,38 @@ static enum mst_code from_content(struct tensor *t, enum dtype dt,
     rc = tensor_new(t, dt, s->ndim, s->dims, st);
     if (rc)
         return rc;
-    if (dt != DT_STRING) {
-        if (content->len)
-            memcpy(t->data, content->data, content->len);
-        if (dt == DT_BOOL)
-            for (int64_t i = 0; i < count; i++)
-                TENSOR_DATA(t, uint8_t)[i] = TENSOR_DATA(t, uint8_t)[i] != 0;
-        return MST_OK;
-    }
-    if (strings_from_content(t, content->data, content->len)) {
-        tensor_unref(t);
-        return status_set(st, MST_INVALID_ARGUMENT,
-                          "Malformed string content in TensorProto");
-    }
+    if (content->len)
+        memcpy(t->data, content->data, content->len);
+    if (dt == DT_BOOL)
+        for (int64_t i = 0; i < count; i++)
+            TENSOR_DATA(t, uint8_t)[i] = TENSOR_DATA(t, uint8_t)[i] != 0;
     return MST_OK;
+}
+
+static enum mst_code from_content(struct tensor *t, enum dtype dt,
+                                  const struct shape *s, int64_t count,
+                                  const struct pb_field *content,
+                                  struct within in, struct status *st)
+{
+    struct tensor out;
+    enum mst_code rc;
+
+    if (dtype_is_plain(dt))
+        return plain_from_content(t, dt, s, count, content, in.owner, st);
+    if ((uint64_t)count > content->len)
+        return status_set(st, MST_INVALID_ARGUMENT,
+                          "TensorProto has too little content for %lld "
+                          "elements of type %s",
+                          (long long)count, dtype_name(dt));
+    rc = tensor_new(&out, dt, s->ndim, s->dims, st);
+    if (rc)
+        return rc;
+    rc = pieces_from_content(&out, content, in, st);
+    if (rc)
+        tensor_unref(&out);
+    else
+        *t = out;
+    return rc;
 }
 
 struct parts {
@@ -312,9 +348,11 @@ static enum mst_code split(struct parts *p, const void *data, size_t len,
     return MST_OK;
 }
 
-enum mst_code tensor_from_proto(struct tensor *t, const void *data, size_t len,
-                                struct buffer *owner, struct status *st)
+enum mst_code tensor_from_proto_within(struct tensor *t, const void *data,
+                                       size_t len, struct buffer *owner,
+                                       int depth, struct status *st)
 {
+    struct within in = { owner, depth };
     struct parts p = { 0 };
     int64_t count;
     struct tensor out;
@@ -334,17 +372,24 @@ enum mst_code tensor_from_proto(struct tensor *t, const void *data, size_t len,
         return status_set(st, MST_INVALID_ARGUMENT,
                           "TensorProto has a shape that is unknown, negative "
                           "or too large");
-    if (p.has_content && (p.content.len || !count) && dt != DT_VARIANT)
-        return from_content(t, dt, &p.shape, count, &p.content, owner, st);
+    if (p.has_content && (p.content.len || !count))
+        return from_content(t, dt, &p.shape, count, &p.content, in, st);
     rc = tensor_new(&out, dt, p.shape.ndim, p.shape.dims, st);
     if (rc)
         return rc;
-    rc = from_values(&out, data, len, st);
+    rc = dt == DT_VARIANT ? variants_from_values(&out, data, len, in, st)
+                          : from_values(&out, data, len, st);
     if (rc)
         tensor_unref(&out);
     else
         *t = out;
     return rc;
+}
+
+enum mst_code tensor_from_proto(struct tensor *t, const void *data, size_t len,
+                                struct buffer *owner, struct status *st)
+{
+    return tensor_from_proto_within(t, data, len, owner, 0, st);
 }
 
 bool tensor_proto_head(struct tensor_head *h, const uint8_t *data, size_t have)
@@ -381,33 +426,95 @@ static size_t dim_size(int64_t d)
     return 1 + pb_varint_size((uint64_t)d);
 }
 
-static size_t shape_size(const struct tensor *t)
+static size_t dims_size(int ndim, const int64_t *dims)
 {
     size_t n = 0;
 
-    for (int i = 0; i < t->ndim; i++)
-        n += 2 + dim_size(t->dims[i]);
+    for (int i = 0; i < ndim; i++)
+        n += 2 + dim_size(dims[i]);
     return n;
 }
 
-struct tensor_proto_size tensor_proto_size(const struct tensor *t)
+static void put_dims(struct pb_out *o, int ndim, const int64_t *dims)
 {
-    struct tensor_proto_size s = { 0 };
-    size_t shape = shape_size(t);
-
-    if (t->dtype == DT_STRING) {
-        for (int64_t i = 0; i < t->count; i++) {
-            size_t n = tensor_str(t, i)->len;
-
-            s.content += pb_varint_size(n) + n;
-        }
-    } else {
-        s.content = tensor_bytes(t);
+    for (int i = 0; i < ndim; i++) {
+        pb_put_tag(o, 2, PB_LEN);
+        pb_put_varint(o, dim_size(dims[i]));
+        pb_put_uint(o, 1, (uint64_t)dims[i]);
     }
+}
+
+void shape_put_proto(struct pb_out *o, const struct shape *s)
+{
+    if (s->ndim < 0)
+        pb_put_uint(o, 3, true);
+    put_dims(o, s->ndim, s->dims);
+}
+
+static size_t strings_size(const struct tensor *t)
+{
+    size_t n = 0;
+
+    for (int64_t i = 0; i < t->count; i++)
+        n += pb_varint_size(tensor_str(t, i)->len) + tensor_str(t, i)->len;
+    return n;
+}
+
+static size_t variants_size(const struct tensor *t, struct variant_walk *w)
+{
+    size_t n = 0;
+
+    for (int64_t i = 0; i < t->count && !w->too_large; i++) {
+        size_t one = variant_proto_size(*tensor_object(t, i), w);
+
+        n += pb_varint_size(one) + one;
+    }
+    return n;
+}
+
+/* Handles have no meaning elsewhere, and no content. */
+static size_t content_size(const struct tensor *t, struct variant_walk *w)
+{
+    return t->dtype == DT_VARIANT    ? variants_size(t, w)
+           : t->dtype == DT_STRING   ? strings_size(t)
+           : t->dtype == DT_RESOURCE ? 0
+                                     : tensor_bytes(t);
+}
+
+static struct tensor_proto_size with_head(const struct tensor *t,
+                                          size_t content)
+{
+    size_t shape = dims_size(t->ndim, t->dims);
+    struct tensor_proto_size s = { .content = content };
+
     s.head = 2 + 1 + pb_varint_size(s.content);
     if (t->ndim)
         s.head += 1 + pb_varint_size(shape) + shape;
     return s;
+}
+
+static struct variant_walk walk_at(int depth)
+{
+    return (struct variant_walk){ .depth = depth, .left = VARIANT_BYTES_MAX };
+}
+
+/* Content that is no variants: a length that is cut. */
+static const uint8_t unreadable[] = { 0xff };
+
+struct tensor_proto_size tensor_proto_size(const struct tensor *t)
+{
+    struct variant_walk w = walk_at(0);
+    size_t content = content_size(t, &w);
+
+    return with_head(t, w.too_large ? sizeof(unreadable) : content);
+}
+
+size_t tensor_proto_size_within(const struct tensor *t, struct variant_walk *w)
+{
+    struct tensor_proto_size s = with_head(t, content_size(t, w));
+
+    variant_walk_take(w, t->dtype == DT_VARIANT ? s.head : s.head + s.content);
+    return s.head + s.content;
 }
 
 void tensor_proto_put_head(struct pb_out *o, const struct tensor *t,
@@ -416,21 +523,63 @@ void tensor_proto_put_head(struct pb_out *o, const struct tensor *t,
     pb_put_uint(o, F_DTYPE, t->dtype);
     if (t->ndim) {
         pb_put_tag(o, F_SHAPE, PB_LEN);
-        pb_put_varint(o, shape_size(t));
-        for (int i = 0; i < t->ndim; i++) {
-            pb_put_tag(o, 2, PB_LEN);
-            pb_put_varint(o, dim_size(t->dims[i]));
-            pb_put_uint(o, 1, (uint64_t)t->dims[i]);
-        }
+        pb_put_varint(o, dims_size(t->ndim, t->dims));
+        put_dims(o, t->ndim, t->dims);
     }
     pb_put_tag(o, F_CONTENT, PB_LEN);
     pb_put_varint(o, size.content);
 }
 
-void tensor_proto_put_strings(struct pb_out *o, const struct tensor *t)
+static void put_strings(struct pb_out *o, const struct tensor *t)
 {
     for (int64_t i = 0; i < t->count; i++)
         pb_put_varint(o, tensor_str(t, i)->len);
     for (int64_t i = 0; i < t->count; i++)
         pb_put_raw(o, tensor_str(t, i)->data, tensor_str(t, i)->len);
+}
+
+/* Sizes are measured anew at every level: that is less than to remember them,
+ * since hardly anything lies deeper than a list in a list. */
+static void put_variants(struct pb_out *o, const struct tensor *t, int depth)
+{
+    for (int64_t i = 0; i < t->count; i++) {
+        struct variant_walk w = walk_at(depth);
+
+        pb_put_varint(o, variant_proto_size(*tensor_object(t, i), &w));
+    }
+    for (int64_t i = 0; i < t->count; i++)
+        variant_put_proto(o, *tensor_object(t, i), depth);
+}
+
+static void put_content(struct pb_out *o, const struct tensor *t, int depth)
+{
+    if (t->dtype == DT_VARIANT)
+        put_variants(o, t, depth);
+    else if (t->dtype == DT_STRING)
+        put_strings(o, t);
+    else if (t->dtype != DT_RESOURCE)
+        pb_put_raw(o, t->data, tensor_bytes(t));
+}
+
+void tensor_proto_put_content(struct pb_out *o, const struct tensor *t)
+{
+    struct variant_walk w = walk_at(0);
+
+    if (t->dtype == DT_VARIANT)
+        (void)variants_size(t, &w);
+    if (w.too_large)
+        pb_put_raw(o, unreadable, sizeof(unreadable));
+    else
+        put_content(o, t, 0);
+}
+
+void tensor_proto_put_within(struct pb_out *o, const struct tensor *t,
+                             int depth)
+{
+    struct variant_walk w = walk_at(depth);
+    struct tensor_proto_size s = with_head(t, content_size(t, &w));
+
+    pb_put_varint(o, s.head + s.content);
+    tensor_proto_put_head(o, t, s);
+    put_content(o, t, depth);
 }

@@ -48,7 +48,8 @@ struct str {
 struct object;
 
 /* What a DT_RESOURCE or DT_VARIANT element points to: anything that is
- * counted. The kind is compared by address. */
+ * counted. The kind is compared by address. The name of what may be in a
+ * variant is the one that TensorFlow has for it. */
 struct object_kind {
     const char *name;
     void (*free)(struct object *);

@@ -112,11 +112,20 @@ void pb_out_init(struct pb_out *o)
     o->data = o->few;
     o->len = 0;
     o->room = sizeof(o->few);
+    o->borrowed = false;
+}
+
+void pb_out_into(struct pb_out *o, void *data, size_t room)
+{
+    o->data = data;
+    o->len = 0;
+    o->room = room;
+    o->borrowed = true;
 }
 
 void pb_out_done(struct pb_out *o)
 {
-    if (o->data != o->few)
+    if (o->data != o->few && !o->borrowed)
         mem_free(o->data);
     pb_out_init(o);
 }
@@ -128,6 +137,7 @@ uint8_t *pb_out_reserve(struct pb_out *o, size_t len)
     if (o->room - o->len < len) {
         size_t room = MAX(o->room * 2, o->len + len);
 
+        CHECK(!o->borrowed);
         if (o->data == o->few) {
             o->data = mem_grow(NULL, room, 1);
             memcpy(o->data, o->few, o->len);

@@ -51,10 +51,13 @@ bool pb_varint(const uint8_t **at, const uint8_t *end, uint64_t *ret);
 struct pb_out {
     uint8_t *data;
     size_t len, room;
+    bool borrowed;    /* the memory is the caller's */
     uint8_t few[256]; /* where small messages lie */
 };
 
 void pb_out_init(struct pb_out *o);
+/* Into memory of the caller's, which holds all that will be written. */
+void pb_out_into(struct pb_out *o, void *data, size_t room);
 void pb_out_done(struct pb_out *o);
 uint8_t *pb_out_reserve(struct pb_out *o, size_t len);
 void pb_put_varint(struct pb_out *o, uint64_t value);

@@ -11,6 +11,11 @@
 #include "graph/testing.h"
 #include "op/spec.h"
 #include "run_graph.h"
+#include "tensor/boxed.h"
+#include "tensor/list.h"
+#include "tensor/number.h"
+#include "tensor/optional.h"
+#include "tensor/ragged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -40,6 +45,13 @@ static enum dtype pick_type(struct bytes *b, uint64_t allowed)
             return dt;
     }
     return DT_FLOAT;
+}
+
+static enum dtype pick_plain(struct bytes *b)
+{
+    enum dtype dt = pick_type(b, 0);
+
+    return dt == DT_RESOURCE || dt == DT_VARIANT ? DT_FLOAT : dt;
 }
 
 static int64_t pick_int(struct bytes *b)
@@ -90,36 +102,88 @@ static void fill(struct bytes *b, struct tensor *t)
     }
 }
 
-static void put_const(struct graph_text *g, struct bytes *b, const char *name,
-                      enum dtype dt)
+static struct tensor pick_tensor(struct bytes *b, enum dtype dt, int depth);
+
+/* All tensors of a list are of its type. */
+static struct object *pick_list(struct bytes *b, int depth)
+{
+    enum dtype dt = depth && below(b, 4) == 0 ? DT_VARIANT : pick_plain(b);
+    struct tensor_list *l =
+        tensor_list_new(dt, &(struct shape){ .ndim = -1 }, -1);
+
+    for (unsigned n = below(b, 4); n; n--)
+        tensor_list_push(l, below(b, 4) ? pick_tensor(b, dt, depth)
+                                        : (struct tensor){ 0 });
+    return &l->o;
+}
+
+static struct object *pick_object(struct bytes *b, int depth)
+{
+    struct ragged_value *r;
+    struct optional *v;
+    struct tensor t;
+    struct object *o;
+
+    switch (below(b, 6)) {
+    case 0:
+        return NULL;
+    case 1:
+        t = (struct tensor){ 0 };
+        CHECK(!tensor_new_scalar(&t, DT_INT32, &(struct status){ 0 }));
+        *TENSOR_DATA(&t, int32_t) = (int32_t)take(b);
+        return &number_new(t)->o;
+    case 2:
+        return pick_list(b, depth);
+    case 3:
+        v = optional_new((int)below(b, 4) - 1);
+        for (int i = 0; i < v->count; i++)
+            v->values[i] = pick_tensor(b, pick_plain(b), depth);
+        return &v->o;
+    case 4:
+        r = ragged_value_new((int)below(b, 3));
+        for (int i = 0; i < r->rank; i++)
+            r->splits[i] =
+                pick_tensor(b, below(b, 2) ? DT_INT64 : DT_INT32, depth);
+        r->values = pick_tensor(b, pick_plain(b), depth);
+        return &r->o;
+    default:
+        t = pick_tensor(b, below(b, 2) ? DT_INT64 : pick_plain(b), depth);
+        o = boxed_new(&t);
+        tensor_unref(&t);
+        return o;
+    }
+}
+
+/* depth: how many variants may lie within each other. */
+static struct tensor pick_tensor(struct bytes *b, enum dtype dt, int depth)
 {
     struct status st = STATUS_INIT;
     int64_t dims[4];
     int ndim = (int)below(b, 5);
     struct tensor t;
-    struct pb_out v, p;
 
-    if (dt == DT_RESOURCE || dt == DT_VARIANT)
-        dt = DT_FLOAT; /* no message has such elements */
     for (int i = 0; i < ndim; i++)
         dims[i] = below(b, 5);
     CHECK(!tensor_new(&t, dt, ndim, dims, &st));
     tensor_zero(&t);
-    fill(b, &t);
+    if (dt != DT_VARIANT)
+        fill(b, &t);
+    for (int64_t i = 0; dt == DT_VARIANT && depth && i < t.count; i++)
+        *tensor_object(&t, i) = pick_object(b, depth - 1);
+    return t;
+}
+
+static void put_const(struct graph_text *g, struct bytes *b, const char *name,
+                      enum dtype dt)
+{
+    struct tensor t;
+
+    if (dt == DT_RESOURCE)
+        dt = DT_FLOAT; /* no message has such elements */
+    t = pick_tensor(b, dt, 2);
     graph_text_node(g, name, "Const", NULL);
     graph_text_type(g, "dtype", dt);
-    if (dt != DT_STRING) {
-        graph_text_tensor(g, "value", &t);
-    } else {
-        pb_out_init(&p);
-        pb_out_init(&v);
-        tensor_proto_put_head(&p, &t, tensor_proto_size(&t));
-        tensor_proto_put_strings(&p, &t);
-        pb_put_bytes(&v, 8, p.data, p.len);
-        graph_text_attr(g, "value", &v);
-        pb_out_done(&v);
-        pb_out_done(&p);
-    }
+    graph_text_tensor(g, "value", &t);
     tensor_unref(&t);
 }
 
@@ -261,6 +325,10 @@ static bool put_input(struct graph_text *g, struct bytes *b, const char *name,
 
         if (base == DT_RESOURCE && below(b, 2)) {
             put_variable(g, b, name, DT_FLOAT, false);
+            return true;
+        }
+        if (base == DT_VARIANT && below(b, 2)) {
+            put_const(g, b, name, DT_VARIANT);
             return true;
         }
         return depth < 2 && maker && put_op(g, b, name, maker, depth + 1);

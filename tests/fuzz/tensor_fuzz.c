@@ -8,26 +8,30 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void write(struct pb_out *o, const struct tensor *t,
+                  struct tensor_proto_size size)
+{
+    pb_out_init(o);
+    tensor_proto_put_head(o, t, size);
+    CHECK(o->len == size.head);
+    tensor_proto_put_content(o, t);
+    CHECK(o->len == size.head + size.content);
+}
+
 static void write_again(const struct tensor *t)
 {
     struct tensor_proto_size size = tensor_proto_size(t);
     struct status st = STATUS_INIT;
     struct tensor back;
-    struct pb_out o;
+    struct pb_out o, again;
 
-    pb_out_init(&o);
-    tensor_proto_put_head(&o, t, size);
-    CHECK(o.len == size.head);
-    if (t->dtype == DT_STRING)
-        tensor_proto_put_strings(&o, t);
-    else
-        pb_put_raw(&o, t->data, size.content);
-    CHECK(o.len == size.head + size.content);
+    write(&o, t, size);
     CHECK(!tensor_from_proto(&back, o.data, o.len, NULL, &st));
     CHECK(back.dtype == t->dtype && tensor_same_shape(&back, t));
-    if (t->dtype != DT_STRING && t->count)
-        CHECK(!memcmp(back.data, t->data, tensor_bytes(t)));
+    write(&again, &back, tensor_proto_size(&back));
+    CHECK(again.len == o.len && !memcmp(again.data, o.data, o.len));
     tensor_unref(&back);
+    pb_out_done(&again);
     pb_out_done(&o);
 }
 

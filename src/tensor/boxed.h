@@ -2,10 +2,10 @@
  * A tensor as an element of a DT_VARIANT tensor: how a sparse or ragged value
  * travels where only one tensor can.
  */
-#ifndef KERNEL_BOXED_H
-#define KERNEL_BOXED_H
+#ifndef TENSOR_BOXED_H
+#define TENSOR_BOXED_H
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 /* Never changes once it is made. */
 struct boxed {
@@ -14,6 +14,8 @@ struct boxed {
 };
 
 extern const struct object_kind boxed_kind;
+
+extern const struct variant_codec boxed_codec;
 
 /* With one more reference to the tensor. */
 struct object *boxed_new(const struct tensor *t);

@@ -2,10 +2,10 @@
  * A ragged value as one element of a DT_VARIANT tensor: how it goes through
  * loops and datasets, which know nothing but tensors.
  */
-#ifndef KERNEL_RAGGED_VARIANT_H
-#define KERNEL_RAGGED_VARIANT_H
+#ifndef TENSOR_RAGGED_H
+#define TENSOR_RAGGED_H
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 /* Never changes once it is made. */
 struct ragged_value {
@@ -16,6 +16,7 @@ struct ragged_value {
 };
 
 extern const struct object_kind ragged_kind;
+extern const struct variant_codec ragged_codec;
 
 /* Its tensors are none. */
 struct ragged_value *ragged_value_new(int rank);

@@ -2,10 +2,10 @@
  * An optional: some tensors, or nothing. The branches of a function that is
  * differentiated hand each other their values in such.
  */
-#ifndef KERNEL_OPTIONAL_H
-#define KERNEL_OPTIONAL_H
+#ifndef TENSOR_OPTIONAL_H
+#define TENSOR_OPTIONAL_H
 
-#include "op/op.h"
+#include "tensor/variant.h"
 
 /* Never changes once it is made. */
 struct optional {
@@ -15,6 +15,7 @@ struct optional {
 };
 
 extern const struct object_kind optional_kind;
+extern const struct variant_codec optional_codec;
 
 /* Its values are none. */
 struct optional *optional_new(int count);
