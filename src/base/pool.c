@@ -3,12 +3,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/fpu.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
 /* How much longer than asked for a piece of a loop may be. */
 #define GRAIN_MAX 16
+/* A thread that comes within this after it was called had a core to run on. */
+#define PROMPT_NS 80000
+#define TRY_EVERY 32
 
 struct pool {
     pthread_mutex_t lock;
@@ -19,6 +23,8 @@ struct pool {
     atomic_int idle; /* threads asleep and not called; changed under lock */
     int called;      /* under lock: threads that shall wake */
     atomic_bool stopping; /* changed under lock */
+    atomic_uint late_ns;  /* from call to arrival: a moving average */
+    atomic_uint asked;    /* pool_prompt(), since the last that was tried */
     int count;
     pthread_t threads[];
 };
@@ -35,6 +41,7 @@ struct split {
     int64_t n, grain;
     atomic_int helpers; /* in it now; changed under pool->lock */
     int helpers_max;
+    uint64_t called_ns; /* under pool->lock: 0 when nobody was, or one came */
     void (*fn)(void *, int64_t, int64_t);
     void *arg;
     pthread_cond_t done;
@@ -69,6 +76,20 @@ static void split_work(struct split *s, struct pool *p)
         s->fn(s->arg, begin, MIN(begin + s->grain, s->n));
 }
 
+/* Under lock: how long a thread that was called for the loop took. */
+static void note_arrival(struct pool *p, struct split *s)
+{
+    uint64_t late, was;
+
+    if (!s->called_ns)
+        return;
+    late = MIN(clock_ns() - s->called_ns, (uint64_t)1000000);
+    was = atomic_load_explicit(&p->late_ns, memory_order_relaxed);
+    atomic_store_explicit(&p->late_ns, (unsigned)((3 * was + late) / 4),
+                          memory_order_relaxed);
+    s->called_ns = 0;
+}
+
 /* Under lock, which it lets go of while it helps. */
 static bool split_help(struct pool *p)
 {
@@ -80,6 +101,7 @@ static bool split_help(struct pool *p)
     if (!s)
         return false;
     atomic_fetch_add(&s->helpers, 1);
+    note_arrival(p, s);
     pthread_mutex_unlock(&p->lock);
     split_work(s, p);
     pthread_mutex_lock(&p->lock);
@@ -138,6 +160,7 @@ struct pool *pool_new(int threads)
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     p->last = &p->first;
+    atomic_init(&p->late_ns, 2 * PROMPT_NS);
     for (p->count = 0; p->count < threads; p->count++)
         if (thread_start(&p->threads[p->count], NULL, thread_main, p))
             break;
@@ -173,6 +196,15 @@ bool pool_stopping(struct pool *p)
 int pool_idle(struct pool *p)
 {
     return atomic_load_explicit(&p->idle, memory_order_relaxed);
+}
+
+bool pool_prompt(struct pool *p)
+{
+    if (atomic_load_explicit(&p->late_ns, memory_order_relaxed) < PROMPT_NS)
+        return true;
+    return atomic_fetch_add_explicit(&p->asked, 1, memory_order_relaxed) %
+               TRY_EVERY ==
+           0;
 }
 
 void pool_post(struct pool *p, struct pool_job *job)
@@ -232,7 +264,8 @@ static void split_open(struct pool *p, struct split *s)
         s->next->prev = s;
     p->splits = s;
     for (int i = 0; i < s->helpers_max && call_one(p); i++)
-        ;
+        if (!i)
+            s->called_ns = clock_ns();
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -245,6 +278,7 @@ static void split_close(struct pool *p, struct split *s)
         p->splits = s->next;
     if (s->next)
         s->next->prev = s->prev;
+    note_arrival(p, s); /* nobody came: it took longer than all of the work */
     while (atomic_load(&s->helpers))
         pthread_cond_wait(&s->done, &p->lock);
     pthread_mutex_unlock(&p->lock);

@@ -31,6 +31,11 @@ int pool_threads(const struct pool *p);
 bool pool_stopping(struct pool *p);
 /* Threads that have nothing to do, as of a moment ago. */
 int pool_idle(struct pool *p);
+/* Whether threads that are called come at once, going by the last that were:
+ * then shorter loops are worth splitting. Where the cores are busy they come
+ * late, or when the work is over. Now and then it is true all the same, so that
+ * a change is seen. */
+bool pool_prompt(struct pool *p);
 void pool_post(struct pool *p, struct pool_job *job);
 
 /*

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shared pool is worth waking from about this much work on. */
-#define PARALLEL_MIN_NS 100000.0
+/* The shared pool is worth waking from about so much work on; where its threads
+ * come at once. And how much of it a thread takes at a time. */
+#define PARALLEL_NS        200000.0
+#define PARALLEL_NS_PROMPT 100000.0
+#define PIECE_NS           25000.0
 
 /* ---- outputs ---- */
 
@@ -73,7 +76,9 @@ int op_threads(const struct op_ctx *c, double work_ns)
 {
     struct pool *pool = c->node->env ? c->node->env->pool : NULL;
 
-    return pool && work_ns >= 2 * PARALLEL_MIN_NS ? pool_threads(pool) : 0;
+    if (!pool || work_ns < PARALLEL_NS_PROMPT)
+        return 0;
+    return work_ns >= PARALLEL_NS || pool_prompt(pool) ? pool_threads(pool) : 0;
 }
 
 void op_for(const struct op_ctx *c, int64_t n, double cost_ns,
@@ -87,7 +92,7 @@ void op_for(const struct op_ctx *c, int64_t n, double cost_ns,
         fn(arg, 0, n);
         return;
     }
-    grain = (int64_t)(PARALLEL_MIN_NS / cost_ns);
+    grain = (int64_t)(PIECE_NS / cost_ns);
     pool_for(c->node->env->pool, n, MAX(grain, 1), fn, arg);
 }
 
