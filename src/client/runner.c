@@ -20,6 +20,7 @@ struct client_runner {
     /* In the master's process: */
     struct master_session *ms;
     struct compiled *compiled;
+    bool aside;
 };
 
 /* ---- making ---- */
@@ -112,6 +113,11 @@ void client_runner_free(struct client_runner *r)
     mem_free(r);
 }
 
+void client_runner_aside(struct client_runner *r)
+{
+    r->aside = true;
+}
+
 /* ---- in the master's process ---- */
 
 static void run_over(struct master_run *run)
@@ -125,7 +131,8 @@ static enum mst_code run_here(struct client_runner *r,
                               struct status *st)
 {
     uint64_t deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
-    struct loop *loop = server_only_loop(r->session->link.server);
+    struct loop *loop =
+        r->aside ? NULL : server_only_loop(r->session->link.server);
     struct client_call call = { 0 };
     unsigned long fpu = fpu_control();
     struct pool_kept kept;

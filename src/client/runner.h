@@ -24,6 +24,11 @@ enum mst_code client_runner_new(struct client_session *s,
 /* Before its session is closed. NULL is taken. */
 void client_runner_free(struct client_runner *r);
 
+/* It runs beside another, which is the one to hurry: in the process of the
+ * master its thread sleeps while it waits, and leaves the loop to the other's.
+ */
+void client_runner_aside(struct client_runner *r);
+
 /* As client_session_run(). */
 enum mst_code client_runner_run(struct client_runner *r,
                                 const struct tensor *feeds,

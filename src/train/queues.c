@@ -64,6 +64,7 @@ static void enqueue(struct queue_thread *t)
         failed(q, &st);
         return;
     }
+    client_runner_aside(r);
     while (!atomic_load(&q->stopping) &&
            !client_runner_run(r, NULL, NULL, 0, &st))
         ;
