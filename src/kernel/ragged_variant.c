@@ -52,30 +52,57 @@ static enum mst_code ragged_init(struct op_node *n, struct status *st)
 
 /* ---- to variants ---- */
 
+#define BAD_SPLITS "Invalid ragged splits: "
+
 /* Splits begin with 0, never fall, and end with the number of rows below. */
+static enum mst_code check_one(struct op_ctx *c, const struct tensor *s,
+                               int64_t below)
+{
+    if (s->ndim != 1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       BAD_SPLITS "ragged splits must be rank 1 but is rank %d",
+                       s->ndim);
+    if (s->count < 1)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       BAD_SPLITS "ragged splits must have at least one "
+                                  "splits, but is empty");
+    if (split_at(s, 0) != 0)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       BAD_SPLITS "first element of ragged splits  must be 0 "
+                                  "but is %lld",
+                       (long long)split_at(s, 0));
+    for (int64_t i = 1; i < s->count; i++)
+        if (split_at(s, i) < split_at(s, i - 1))
+            return op_fail(c, MST_INVALID_ARGUMENT,
+                           BAD_SPLITS
+                           "ragged splits must be monotonically increasing, "
+                           "but ragged_splits[%lld]=%lld is smaller than "
+                           "row_splits[%lld]=%lld",
+                           (long long)i, (long long)split_at(s, i),
+                           (long long)i - 1, (long long)split_at(s, i - 1));
+    if (split_at(s, s->count - 1) != below)
+        return op_fail(c, MST_INVALID_ARGUMENT,
+                       BAD_SPLITS "last element of ragged splits must be the "
+                                  "number of ragged values(%lld) but is %lld",
+                       (long long)below, (long long)split_at(s, s->count - 1));
+    return MST_OK;
+}
+
+/* From the innermost on: what is below an outer one is a vector by then. */
 static enum mst_code check_splits(struct op_ctx *c, int rank)
 {
     const struct tensor *values = op_in(c, rank);
+    enum mst_code rc = MST_OK;
 
-    if (values->ndim < 1)
+    if (rank && values->ndim < 1)
         return op_fail(c, MST_INVALID_ARGUMENT,
-                       "rt_dense_values must have at least one dimension");
-    for (int k = 0; k < rank; k++) {
-        const struct tensor *s = op_in(c, k);
-        int64_t below =
-            k + 1 < rank ? op_in(c, k + 1)->count - 1 : values->dims[0];
-
-        if (s->ndim != 1 || s->count < 1 || split_at(s, 0) != 0 ||
-            split_at(s, s->count - 1) != below)
-            return op_fail(c, MST_INVALID_ARGUMENT,
-                           "Invalid ragged splits: they must be a vector from "
-                           "0 to the number of values");
-        for (int64_t i = 1; i < s->count; i++)
-            if (split_at(s, i) < split_at(s, i - 1))
-                return op_fail(c, MST_INVALID_ARGUMENT,
-                               "Invalid ragged splits: they must not decrease");
-    }
-    return MST_OK;
+                       "Requires flat_values to have rank>=1 when "
+                       "nested_row_splits is not empty, but is 0.");
+    for (int k = rank - 1; k >= 0 && !rc; k--)
+        rc = check_one(c, op_in(c, k),
+                       k + 1 < rank ? op_in(c, k + 1)->count - 1
+                                    : values->dims[0]);
+    return rc;
 }
 
 /* Row i of the outermost splits, without them. */
@@ -127,8 +154,10 @@ static enum mst_code to_variant(struct op_ctx *c)
     const struct ragged_node *s = c->node->state;
     int rank = c->node->in_count - 1;
     int64_t rows;
-    enum mst_code rc;
+    enum mst_code rc = check_splits(c, rank);
 
+    if (rc)
+        return rc;
     if (!s->batched)
         return whole(c, rank);
     if (!rank) {
@@ -139,9 +168,6 @@ static enum mst_code to_variant(struct op_ctx *c)
                            "rt_dense_values must have at least one dimension");
         rows = v->dims[0];
     } else {
-        rc = check_splits(c, rank);
-        if (rc)
-            return rc;
         rows = op_in(c, 0)->count - 1;
     }
     rc = op_out_new(c, 0, 1, &rows);

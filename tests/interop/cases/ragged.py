@@ -146,6 +146,23 @@ for rank in LEVELS:
             graph(op, "%d %s" % (rank, rows))(ragged_variant)
 
 
+BROKEN = {"rank 3": [np.zeros((1, 4, 4), np.int64)],
+          "scalar": [np.array(3, np.int64)], "empty": [np.zeros(0, np.int64)],
+          "begins with 1": [i64(1, 6)], "ends early": [i64(0, 3)],
+          "falls": [i64(0, 3, 2, 6)],
+          "inner rank 2": [i64(0, 2), np.zeros((2, 2), np.int64)],
+          "outer ends late": [i64(0, 2, 9), i64(0, 1, 6)]}
+for what, splits in BROKEN.items():
+    for rows in (False, True):
+        def broken(k, splits=splits, rows=rows):
+            v = k.raw.RaggedTensorToVariant(
+                rt_nested_splits=[k.x(s) for s in splits],
+                rt_dense_values=k.x(f32(np.arange(6))), batched_input=rows)
+            return unboxed(k, v, len(splits) - rows, len(splits), "float32")
+        graph("RaggedTensorToVariant", "%s %s" % (what, rows),
+              fails=True)(broken)
+
+
 @graph("RaggedTensorFromVariant", "stack")
 def stack(k):
     v = k.raw.Pack(values=[boxed(k, 1, False),
