@@ -79,7 +79,7 @@ KNOWN = [
     (r"SegmentM(in|ax)|MatrixSolve", "value", r"inf|nan|e\+308", INFINITE),
     (r"ResizeBilinearGrad", "OK/InvalidArgumentError", r"same batch size",
      UNCHECKED),
-    (r"SetSize|.*SetOperation", "InternalError/InvalidArgumentError",
+    (r"SetSize|.*SetOperation", "(InternalError|OK)/InvalidArgumentError",
      r"out of bounds", UNCHECKED),
     (r"SparseReduceMax.*|Softmax|AdjustHue|SigmoidGrad", "value",
      r"inf|nan|e\+38", INFINITE),
