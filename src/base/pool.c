@@ -24,7 +24,7 @@ struct pool {
     int called;      /* under lock: threads that shall wake */
     atomic_bool stopping; /* changed under lock */
     atomic_uint late_ns;  /* from call to arrival: a moving average */
-    atomic_uint asked;    /* pool_prompt(), since the last that was tried */
+    atomic_uint asked;    /* how often pool_prompt() had to guess */
     int count;
     pthread_t threads[];
 };
